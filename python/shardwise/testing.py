@@ -286,7 +286,8 @@ def assert_collectives(program: Any, *, bytes_max: float | None = None, **counts
         program: a compiled program.
         bytes_max: the most bytes that one device may receive in a run.
         counts: the number of executions of a kind: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all``,
-            ``collective_permute``, ``exchange``. Other kinds are not checked.
+            ``collective_permute``, ``exchange``. Other kinds are not checked. One that moves several operands together
+            counts once; ``jit(combine_bytes=0)`` leaves each alone.
 
     Raises:
         AssertionError: with the ledger of the program. TypeError: no such kind.

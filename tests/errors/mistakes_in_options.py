@@ -235,6 +235,16 @@ def gather_dtype_without_shard_update() -> None:
     on_mesh(power, gather_dtype="bfloat16")
 
 
+@row(ValueError, r"^jit: combine_bytes must be a size, such as '30MiB' or 0, got 'all' \(at [^)]*\)$")
+def combine_bytes_of_a_word() -> None:
+    on_mesh(power, combine_bytes="all")
+
+
+@row(ValueError, r"^jit: combine_bytes must be a number of bytes that is not negative, got -1 \(at [^)]*\)$")
+def combine_bytes_below_zero() -> None:
+    on_mesh(power, combine_bytes=-1)
+
+
 @row(sw.ShardingError, r"^jit: gather_dtype must be a dtype of floats, got int32 \(at [^)]*\)$")
 def gather_dtype_of_integers() -> None:
     on_mesh(power, shard_update="data", gather_dtype=np.int32)

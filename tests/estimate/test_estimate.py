@@ -86,7 +86,8 @@ def test_each_small_transfer_has_its_latency(is_scanned: bool) -> None:
 
     rows = sw.ShapeDtypeStruct((100, 64), np.float32)
     xs, spec = (rows, P(None, "d")) if is_scanned else ([sw.ShapeDtypeStruct((64,), np.float32)] * 100, P("d"))
-    program = sw.jit(norms, mesh=sw.Mesh({"d": 8}), in_shardings=spec, out_shardings=P()).lower(xs).compile()
+    options: Any = {"in_shardings": spec, "out_shardings": P(), "combine_bytes": 0}
+    program = sw.jit(norms, mesh=sw.Mesh({"d": 8}), **options).lower(xs).compile()
     transfers = [row for row in program.estimate("h100_sxm") if row.kind == "transfer"]
     if sum(row.executions for row in transfers) == 100:
         assert program.estimate("h100_sxm").estimate > 100 * transfers[0].seconds

@@ -82,7 +82,7 @@ def compiled(step: Callable[..., Any], params: Any) -> sw.Program:
 
 def sums(program: sw.Program) -> set[str]:
     """The names of the sums over devices of whole matrices."""
-    rows = program.collectives().rows
+    rows = [part for row in program.collectives() for part in row.separate()]
     return {row.name for row in rows if row.kind in ("all_reduce", "reduce_scatter") and len(row.shape) > 1}
 
 

@@ -44,7 +44,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 # What differs, and why.
 ONLY_OURS = {
     "jit": {"mesh": "devices are virtual", "sharding_rules": "", "choices": "", "strategy": "", "conservative": "",
-            "strict_divisible": "", "objective": "", "hardware": "", "memory_limit": "", "shard_update": "",
+            "strict_divisible": "", "objective": "", "hardware": "", "memory_limit": "", "combine_bytes": "",
+            "shard_update": "",
             "gather_dtype": "options of our partitioner"},
     "device_put": {"root": "ranks", "own_part": "ranks"},
 }  # fmt: skip

@@ -203,6 +203,16 @@ def gradient_terms(w1: np.ndarray, w2: np.ndarray, x: np.ndarray) -> Any:
     return (y**2).sum(), (x.T @ (2 * y @ w2.T), h.T @ (2 * y))
 
 
+def together(x: Any, y: Any, w: Any) -> Any:
+    """Sums, gathers and scattered sums, each of several values that travel together."""
+    rows = [sw.shard(v, P("x", None)) for v in (x, y)]
+    sums = [np.sum(v, axis=0) for v in (sw.shard(x, P("x", "y")), *rows, np.abs(rows[1]))]
+    gathered = [sw.shard(np.abs(v) + 1, P()) for v in rows]
+    halves = [sw.shard(v, P(None, "x")) for v in (x, y)]
+    scattered = [sw.shard(v @ sw.shard(w[: v.shape[1]], P("x", None)), P("x", None)) for v in halves]
+    return sums, gathered, scattered, [np.max(v, axis=0) for v in rows]
+
+
 def whole_numbers(shape: tuple[int, ...]) -> np.ndarray:
     """Small integers as floats: products of them are exact, in whatever order a dot adds them."""
     return np.random.default_rng(3).integers(-4, 5, shape).astype(np.float32)
@@ -213,6 +223,8 @@ def composed() -> Iterator[Program]:
     for mesh in ("x4_y2", "permuted", "x2_y4", "x3_y4"):
         on = MESHES[mesh]
         yield Program(f"scatter_sum {mesh}", on, scatter_sum, (whole_numbers((24, 12)), whole_numbers((12, 6))))
+        values = (whole_numbers((24, 12)), whole_numbers((48, 24)), whole_numbers((24, 5)))
+        yield Program(f"together {mesh}", on, together, values)
         yield Program(f"windows {mesh}", on, windows, (numbers((37,)),))
         yield Program(f"joined {mesh}", on, joined, (numbers((12, 4)),))
         yield Program(f"looked_up {mesh}", on, looked_up, (numbers((8, 3)), rows))

@@ -34,7 +34,7 @@ def compiled(f: Callable[..., Any], mesh: sw.Mesh, specs: Any, *args: Any) -> sw
 
 
 def rows(program: sw.Program) -> list[Row]:
-    return [(row.kind, row.count, row.type) for row in program.collectives().rows]
+    return [(part.kind, part.count, part.type) for row in program.collectives() for part in row.separate()]
 
 
 def reductions(program: sw.Program, ndim: int) -> list[Row]:

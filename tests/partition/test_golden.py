@@ -86,7 +86,8 @@ def local_text(function: Callable[..., Any], devices: int, layers: int, *, gradi
     x = struct(batch, model)
     if gradient:
         params = weights if layers == 1 else [weights] * layers
-        traced = sw.jit(sw.value_and_grad(function), mesh=mesh).lower(params, x, x)
+        # What travels together depends on the times of each mesh.
+        traced = sw.jit(sw.value_and_grad(function), mesh=mesh, combine_bytes=0).lower(params, x, x)
     else:
         traced = sw.jit(function, mesh=mesh).lower(x, *weights)
     return re.sub(r"\d+", "N", traced.compile().as_text("local"))

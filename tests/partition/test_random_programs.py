@@ -59,7 +59,7 @@ def test_every_stage_round_trips_as_text(program: Program, strategy: str) -> Non
 def test_localize_takes_what_assign_and_plan_reshards_have_seen(program: Program, strategy: str) -> None:
     """All that they leave is taken, from text too, and nothing else."""
     stages = _core.passes.compile(program.record(), program.mesh, strategy=strategy).stages
-    to_local = ["localize", "optimize_collectives", "form_scans"]
+    to_local = ["localize", "optimize_collectives", "form_scans", "combine_collectives"]
     for resharded in (stages["resharded"], _core.ir.parse(stages["resharded"].text())):
         assert _core.passes.run_passes(resharded, to_local).text() == stages["local"].text()
     refusal = r"localize: the program must have been through assign and plan_reshards, got a program at stage"

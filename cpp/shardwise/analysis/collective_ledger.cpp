@@ -9,6 +9,7 @@
 #include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/executions.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
@@ -114,10 +115,16 @@ LedgerRow row_of(const OpView& op, const Executions& executions) {
                 .result = op.result_type(),
                 .count = executions.count,
                 .bound = bound_of(executions.kind),
-                .loc = op.loc(),
-                .cause = {},
+                .loc = loc_of(op.module(), op.result()),
+                .cause = std::string(collective_cause(op)),
                 .op = op.id()};
-  if (const std::string* cause = op.attrs().find<std::string>(kCauseAttr)) row.cause = *cause;
+  for (size_t i = 0; may_combine(row.kind) && op.operand_count() > 1 && i < op.operand_count(); ++i) {
+    row.combined.push_back({.bytes = received_for(op, i, collective),
+                            .operand = op.operand_type(i),
+                            .result = op.result_type(i),
+                            .loc = loc_of(op.module(), op.result(i)),
+                            .cause = std::string(collective_cause(op, i))});
+  }
   // JAX's word for it, whatever op the user wrote.
   const bool sends = collective.kind == CollectiveKind::kExchange && collective.bytes > 0;
   if (sends && is_permutation(exchange_map(op))) row.name = "collective_permute";

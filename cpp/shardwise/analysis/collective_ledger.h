@@ -17,6 +17,15 @@
 
 namespace shardwise {
 
+// One of the operands that a collective moves together.
+struct LedgerOperand {
+  double bytes = 0;  // received for it by one device, by one execution
+  TensorType operand;
+  TensorType result;
+  LocId loc;  // the op that needed it
+  std::string cause;
+};
+
 struct LedgerRow {
   CollectiveKind kind = CollectiveKind::kNone;
   std::string name;        // "all_reduce"; of an exchange that permutes whole tiles, "collective_permute"
@@ -33,6 +42,8 @@ struct LedgerRow {
   LocId loc;          // the op that needed it
   std::string cause;  // "reduction in dot_general", "operand 1 of add", "annotation", "result 0", or ""
   OpId op;            // of the local program
+  // All operands of a collective that combines several: then the types, `loc` and `cause` above are those of the first.
+  std::vector<LedgerOperand> combined = {};
 };
 
 std::vector<LedgerRow> collective_ledger(const Module& local);

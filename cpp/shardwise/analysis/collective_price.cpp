@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/analysis/collective_price.h"
 
+#include "shardwise/base/quantity.h"
 #include "shardwise/cost/collective_time.h"
 #include "shardwise/cost/exchange_cost.h"
 #include "shardwise/cost/exchange_transfer.h"
@@ -62,6 +63,17 @@ void read_exchange(const OpView& op, LocalCollective& found) {
 
 }  // namespace
 
+// The parts of a reduction are of whole elements, so that the bytes of several operands are no function of their sum.
+double received_for(const OpView& op, size_t operand, const LocalCollective& collective) {
+  const auto bytes = static_cast<double>(op.operand_type(operand).byte_quantity());
+  switch (collective.kind) {
+    case CollectiveKind::kAllReduce: return all_reduce_bytes(bytes, collective.group_size, collective.item_size);
+    case CollectiveKind::kReduceScatter: return reduce_scatter_bytes(bytes, collective.group_size);
+    case CollectiveKind::kAllGather: return all_gather_bytes(bytes, collective.group_size);
+    default: return collective.bytes;
+  }
+}
+
 bool moves_data(CollectiveKind kind) {
   return kind != CollectiveKind::kNone && kind != CollectiveKind::kAllSlice && kind != CollectiveKind::kAxisIndex &&
          kind != CollectiveKind::kToUnreduced;
@@ -71,14 +83,18 @@ LocalCollective read_collective(const OpView& op) {
   LocalCollective found{.kind = op.def().traits.collective, .mesh = nullptr, .axes = {}};
   if (!moves_data(found.kind)) return found;
   found.mesh = collective_mesh(op);
-  found.operand_bytes = op.operand_type(0).byte_quantity();
   found.item_size = item_size(op.operand_type(0).dtype);
+  // Exchanges and moves between dims have other sizes than the sum, or one operand.
+  const size_t count = may_combine(found.kind) ? op.operand_count() : 1;
+  for (size_t i = 0; i < count; ++i) {
+    found.operand_bytes = saturated_sum(found.operand_bytes, op.operand_type(i).byte_quantity());
+  }
   const auto bytes = static_cast<double>(found.operand_bytes);
   switch (found.kind) {
     case CollectiveKind::kAllReduce:
       found.transfer = TransferKind::kAllReduce;
       read_axes(op, found);
-      found.bytes = all_reduce_bytes(bytes, found.group_size, found.item_size);
+      for (size_t i = 0; i < count; ++i) found.bytes += received_for(op, i, found);
       break;
     case CollectiveKind::kReduceScatter:
       found.transfer = TransferKind::kReduceScatter;

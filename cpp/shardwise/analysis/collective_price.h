@@ -30,7 +30,7 @@ struct LocalCollective {
   MeshPtr mesh;
   AxisList axes;              // the devices of a group differ along these
   int64_t group_size = 1;     // devices that take part
-  int64_t operand_bytes = 0;  // on one device, padding included
+  int64_t operand_bytes = 0;  // on one device, of all operands that it combines, padding included
   int64_t item_size = 1;      // of its elements, in bytes
   double bytes = 0;           // received by the device that receives most
   bool is_exact = true;       // false: `bytes` is an upper bound, as of an exchange among too many devices to count
@@ -49,6 +49,8 @@ bool moves_data(CollectiveKind kind);
 
 // Reads an op of a local program. An op that moves no data has a group of one device, and no mesh.
 LocalCollective read_collective(const OpView& op);
+// The bytes that are received for one of the operands that it combines.
+double received_for(const OpView& op, size_t operand, const LocalCollective& collective);
 
 // The time of one execution on each tier of links; it is empty if no device receives anything.
 CollectiveTime collective_time(const LocalCollective& collective, const Hardware& hardware);

@@ -23,13 +23,23 @@ struct ByPosition {
 // All parts are equal, except the last ones.
 ByPosition of_all_reduce(const OpView& op) {
   const AxisList axes = collective_axes(op);
-  const int64_t elements = element_count(op.operand_type(0).shape), group = product(axes);
-  if (elements % group == 0) return {};
+  const int64_t group = product(axes);
+  std::vector<int64_t> sizes;  // of the operands
+  bool is_even = true;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    sizes.push_back(element_count(op.operand_type(i).shape));
+    is_even = is_even && sizes.back() % group == 0;
+  }
+  if (is_even) return {};
   return {axes, [=](const Coordinates& device) {
-            const int64_t part = ceil_div(elements, group);
-            const int64_t own = std::clamp<int64_t>(elements - device.at(axes) * part, 0, part);
-            // The reduce-scatter brings (group - 1)·own addends, and the all-gather elements - own.
-            return static_cast<double>(elements + (group - 2) * own);
+            double received = 0;
+            for (const int64_t elements : sizes) {
+              const int64_t part = ceil_div(elements, group);
+              const int64_t own = std::clamp<int64_t>(elements - device.at(axes) * part, 0, part);
+              // The reduce-scatter brings (group - 1)·own addends, and the all-gather elements - own.
+              received += static_cast<double>(elements + (group - 2) * own);
+            }
+            return received;
           }};
 }
 

@@ -9,202 +9,12 @@
 #include <utility>
 
 #include "shardwise/analysis/collective_price.h"
-#include "shardwise/analysis/fuse.h"
-#include "shardwise/analysis/group_time.h"
-#include "shardwise/analysis/stream_schedule.h"
-#include "shardwise/base/quantity.h"
+#include "shardwise/analysis/schedule/region_times.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 namespace {
-
-enum class Mode : uint8_t { kLower, kEstimate, kUpper };
-
-// A region, timed once.
-struct RegionTimes {
-  TaskGraph graph;
-  std::vector<TaskTime> times;  // by task
-  StreamSchedule schedule;      // kEstimate
-  int64_t length = 0;           // of one execution, alone
-  std::vector<int64_t> busy;    // by stream
-  // The body of a loop takes this long in each trip after the first, and waits so long for each task.
-  int64_t further = 0;
-  std::vector<double> further_exposed;
-};
-
-class StepTimer {
- public:
-  StepTimer(const Module& module, const Hardware& hardware, Mode mode)
-      : module_(module),
-        hardware_(hardware),
-        mode_(mode),
-        fusion_(fuse(module, {.fused_attention = hardware.fused_attention && mode != Mode::kUpper})) {}
-
-  const RegionTimes& region(RegionId id) {
-    const auto found = regions_.find(id);
-    if (found != regions_.end()) return found->second;
-    return regions_.emplace(id, new_region(id)).first->second;
-  }
-
-  int64_t run() {
-    const RegionTimes& main = region(module_.main().body);
-    return std::max(main.length, mode_ == Mode::kLower ? *std::ranges::max_element(main.busy) : 0);
-  }
-
-  const Fusion& fusion() const { return fusion_; }
-  OpTime kernel_time(uint32_t group) const { return group_time(module_, fusion_.groups[group], hardware_); }
-  CollectiveTime transfer_time(OpId op) const {
-    return collective_time(read_collective(OpView(module_, op)), hardware_);
-  }
-
-  // The regions that an op runs, each with its executions in one of the op.
-  std::vector<std::pair<RegionId, Executions>> runs_of(OpId id) const {
-    const OpView op(module_, id);
-    if (is_call(module_, id)) return {{called_function(module_, id).body, {}}};
-    std::vector<std::pair<RegionId, Executions>> runs;
-    for (size_t r = 0; r < op.regions().size(); ++r) {
-      runs.emplace_back(op.regions()[r], executions_inside(op, r, {}));
-    }
-    return runs;
-  }
-
-  bool is_body(RegionId region) const {
-    const OpId owner = module_.region(region).op;
-    return owner && module_.op(owner).def->regions == Regions::kLoop &&
-           loop_parts(OpView(module_, owner)).body == region;
-  }
-
- private:
-  size_t streams() const { return 1 + hardware_.tiers.size(); }
-
-  RegionTimes new_region(RegionId id) {
-    RegionTimes made;
-    made.graph = task_graph(module_, id, fusion_);
-    made.busy.assign(streams(), 0);
-    for (const Task& task : made.graph.tasks) {
-      std::vector<int64_t> busy(streams(), 0);
-      made.times.push_back(time_of(task, busy));
-      for (size_t s = 0; s < busy.size(); ++s) made.busy[s] = saturated_sum(made.busy[s], busy[s]);
-    }
-    switch (mode_) {
-      case Mode::kLower: made.length = critical_path(made.graph, made.times); break;
-      case Mode::kEstimate:
-        made.schedule = schedule(made.graph, made.times, streams());
-        made.length = made.schedule.length;
-        break;
-      case Mode::kUpper:
-        for (const TaskTime& time : made.times) made.length = saturated_sum(made.length, time.ps());
-        break;
-    }
-    if (is_body(id)) add_further_trips(made);
-    return made;
-  }
-
-  // A further trip waits for the transfers of its longest chain from a carry to its next value, or for those on the
-  // busiest stream, whichever binds.
-  void add_further_trips(RegionTimes& body) const {
-    const RecurrencePath chain = recurrence_path(body.graph, body.times);
-    const auto busiest = std::ranges::max_element(body.busy);
-    if (mode_ != Mode::kEstimate) {
-      body.further = mode_ == Mode::kUpper ? body.length : chain.length;
-      return;
-    }
-    body.further = std::max(chain.length, *busiest);
-    std::vector<double> waits(body.times.size(), 0);
-    if (chain.length >= *busiest) {
-      for (const uint32_t task : chain.tasks) {
-        if (is_transfer(body, task)) waits[task] = static_cast<double>(body.times[task].ps());
-      }
-    } else {
-      for (uint32_t task = 0; task < waits.size(); ++task) {
-        for (const StreamStage& stage : body.times[task].stages) {
-          const bool is_on_it = is_transfer(body, task) && stage.stream == busiest - body.busy.begin();
-          if (is_on_it) waits[task] += static_cast<double>(stage.ps);
-        }
-      }
-    }
-    const double sum = std::accumulate(waits.begin(), waits.end(), 0.0);
-    const auto exposed = static_cast<double>(body.further - body.busy[0]);
-    for (double& wait : waits) wait = sum > 0 ? wait * exposed / sum : 0;
-    body.further_exposed = std::move(waits);
-  }
-
-  static bool is_transfer(const RegionTimes& region, uint32_t task) {
-    return region.graph.tasks[task].kind == Task::Kind::kTransfer;
-  }
-
-  // `busy`: how long it keeps each stream.
-  TaskTime time_of(const Task& task, std::vector<int64_t>& busy) {
-    TaskTime time;
-    switch (task.kind) {
-      case Task::Kind::kCarry: break;
-      case Task::Kind::kKernel: {
-        const OpTime kernel = kernel_time(task.group);
-        time.stages = {{0, mode_ == Mode::kLower ? kernel.ps_without_launch() : kernel.ps()}};
-        break;
-      }
-      case Task::Kind::kTransfer: time = time_of_transfer(transfer_time(task.op), busy); break;
-      case Task::Kind::kRegions: return time_of_regions(task.op, busy);
-    }
-    if (task.kind != Task::Kind::kTransfer || mode_ != Mode::kLower) {
-      for (const StreamStage& stage : time.stages) busy[stage.stream] = saturated_sum(busy[stage.stream], stage.ps);
-    }
-    return time;
-  }
-
-  TaskTime time_of_transfer(const CollectiveTime& transfer, std::vector<int64_t>& busy) const {
-    TaskTime time;
-    for (const TierTime& tier : transfer.tiers) {
-      time.stages.push_back({static_cast<uint32_t>(tier.tier + 1), tier.ps});
-    }
-    if (mode_ == Mode::kLower) {
-      for (const StreamStage& stage : time.stages) busy[stage.stream] = saturated_sum(busy[stage.stream], stage.ps);
-      // All tiers at once: the slowest counts.
-      time.stages = {{1, transfer.overlap()}};
-    } else if (!time.stages.empty()) {
-      // Transfers of one stream follow each other: each has its own latency.
-      int64_t& first = time.stages.front().ps;
-      first = saturated_sum(first, transfer.latency_ps);
-    }
-    return time;
-  }
-
-  TaskTime time_of_regions(OpId op, std::vector<int64_t>& busy) {
-    int64_t length = 0;
-    for (const auto& [id, runs] : runs_of(op)) {
-      const RegionTimes& inside = region(id);
-      length = saturated_sum(length, length_of(inside, id, runs));
-      for (size_t s = 0; s < busy.size(); ++s) busy[s] = saturated_sum(busy[s], runs.times(inside.busy[s]));
-    }
-    // Nothing runs beside it.
-    if (mode_ != Mode::kLower) std::ranges::fill(busy, length);
-    return {.stages = {{0, length}}, .needs_all_streams = true};
-  }
-
-  int64_t length_of(const RegionTimes& inside, RegionId id, const Executions& runs) const {
-    if (!is_body(id)) return mode_ == Mode::kLower && is_condition(id) ? 0 : runs.times(inside.length);
-    const int64_t trips = runs.times(1);
-    if (trips == 0) return 0;
-    const int64_t further = saturated_product(inside.further, trips - 1);
-    // The chain of a lower bound need not begin where the trip does.
-    if (mode_ == Mode::kLower) return std::max(inside.length, saturated_sum(further, inside.further));
-    return saturated_sum(inside.length, further);
-  }
-
-  // The condition is the region of a loop that is not its body. The region of a function has no op.
-  bool is_condition(RegionId id) const {
-    const OpId owner = module_.region(id).op;
-    return owner && module_.op(owner).def->regions == Regions::kLoop;
-  }
-
-  const Module& module_;
-  const Hardware& hardware_;
-  const Mode mode_;
-  const Fusion fusion_;
-  std::unordered_map<RegionId, RegionTimes> regions_;
-};
 
 double expected(const Executions& executions) {
   return static_cast<double>(executions.count) * static_cast<double>(executions.factor.numerator) /
@@ -214,7 +24,7 @@ double expected(const Executions& executions) {
 // The rows of a timed program, and when each begins.
 class RowMaker {
  public:
-  RowMaker(const Module& module, StepTimer& timer) : module_(module), timer_(timer), executions_(module) {}
+  RowMaker(const Module& module, RegionTimer& timer) : module_(module), timer_(timer), executions_(module) {}
 
   StepEstimate run() {
     add_region(module_.main().body, {});
@@ -363,7 +173,7 @@ class RowMaker {
   };
 
   const Module& module_;
-  StepTimer& timer_;
+  RegionTimer& timer_;
   const ModuleExecutions executions_;
   std::unordered_map<std::pair<uint32_t, uint32_t>, size_t, KeyHash> rows_;  // by region and task
   std::unordered_set<RegionId> called_;                                      // functions whose rows are made
@@ -373,12 +183,12 @@ class RowMaker {
 }  // namespace
 
 StepEstimate estimate_step(const Module& local, const Hardware& hardware) {
-  StepTimer timer(local, hardware, Mode::kEstimate);
+  RegionTimer timer(local, hardware, TimeMode::kEstimate);
   const int64_t estimate = timer.run();
   StepEstimate found = RowMaker(local, timer).run();
-  found.lower_ps = StepTimer(local, hardware, Mode::kLower).run();
+  found.lower_ps = RegionTimer(local, hardware, TimeMode::kLower).run();
   found.estimate_ps = estimate;
-  found.upper_ps = StepTimer(local, hardware, Mode::kUpper).run();
+  found.upper_ps = RegionTimer(local, hardware, TimeMode::kUpper).run();
   return found;
 }
 

@@ -139,6 +139,15 @@ describe_options() {
   return rows;
 }
 
+py::dict dict_of(const LedgerOperand& part, const Context& context, const ChoiceReasons& reasons) {
+  const ResolvedSource source = context.resolve(part.loc);
+  return py::dict(py::arg("bytes") = part.bytes, py::arg("shape") = shape_tuple(part.operand.shape),
+                  py::arg("dtype") = numpy_name(part.operand.dtype), py::arg("file") = source.file,
+                  py::arg("line") = source.line, py::arg("cause") = part.cause,
+                  py::arg("name") = variable_of(context, part.loc),
+                  py::arg("reason") = reasons.of(part.loc, part.cause));
+}
+
 std::vector<py::dict> ledger(const CompileUnit& unit) {
   const Module& local = *unit.module;
   // The ids of a choice are those of the program that it was made for, which tests may have replaced.
@@ -162,6 +171,9 @@ std::vector<py::dict> ledger(const CompileUnit& unit) {
                  py::arg("op") = row.op.index, py::arg("sum_bytes") = devices.sum,
                  py::arg("device_axes") = py::tuple(axes), py::arg("device_bytes") = py::tuple(py::cast(devices.bytes)),
                  py::arg("reason") = reasons.of(row.loc, row.cause)));
+    std::vector<py::dict> combined;
+    for (const LedgerOperand& part : row.combined) combined.push_back(dict_of(part, local.context(), reasons));
+    rows.back()["combined"] = py::tuple(py::cast(combined));
   }
   return rows;
 }

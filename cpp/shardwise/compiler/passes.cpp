@@ -8,6 +8,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/choice/choose.h"
 #include "shardwise/partition/assign.h"
+#include "shardwise/partition/combine_collectives.h"
 #include "shardwise/partition/legalize.h"
 #include "shardwise/partition/localize.h"
 #include "shardwise/partition/optimize_collectives.h"
@@ -30,10 +31,11 @@ namespace {
 // Ops are decomposed after propagation, so that why() shows what the user wrote, and before the choice of placements,
 // which is made for ops that run. Carries become captures before the choice, so that what a loop does not change is
 // resharded once. Scans are formed of the loops that are left in the local program, and
-// show which rows a value is kept in. What is computed again for its memory comes last: no pass merges it.
+// show which rows a value is kept in. What is computed again for its memory comes behind the passes that merge ops.
+// Collectives are combined last, by the schedule and the memory of the program that runs.
 constexpr std::array kPipeline{
     kInlineCalls, kSimplify,     kShardUpdate, kPropagate,           kLegalize,  kSimplifyLoops, kChoose,
-    kAssign,      kPlanReshards, kLocalize,    kOptimizeCollectives, kFormScans, kRematerialize,
+    kAssign,      kPlanReshards, kLocalize,    kOptimizeCollectives, kFormScans, kRematerialize, kCombineCollectives,
 };
 
 void change_nothing(Module&) {}

@@ -56,6 +56,10 @@ void set_memory_limit(CompileOptions& options, std::string_view bytes) {
   options.memory_limit = natural_number(bytes, "memory_limit");
 }
 
+void set_combine_bytes(CompileOptions& options, std::string_view bytes) {
+  options.combine_bytes = natural_number(bytes, "combine_bytes");
+}
+
 void set_donated(CompileOptions& options, std::string_view numbers) {
   options.donated = natural_numbers(numbers, "donated");
 }

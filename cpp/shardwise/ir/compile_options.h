@@ -34,6 +34,9 @@ struct CompileOptions {
   // Set by the compiler: arguments that the program updates, and their results, are propagated after all others.
   bool state_last = false;
   std::string shard_update = {};  // the axes that weight updates are split over, {"data"}; empty: none
+  // Of the collectives that become one, at most; 0: each stays alone. The default of XLA's flag
+  // xla_gpu_all_reduce_combine_threshold_bytes is 30 MiB and 7 bytes (xla/service/collective_utils.h).
+  int64_t combine_bytes = (int64_t{30} << 20) + 7;
   std::string gather_dtype = {};  // in which products receive weights whose updates are split; empty: their own
 };
 
@@ -42,6 +45,7 @@ std::string_view name(Strategy strategy);
 void set_strategy(CompileOptions& options, std::string_view name);
 void set_objective(CompileOptions& options, std::string_view name);
 void set_memory_limit(CompileOptions& options, std::string_view bytes);
+void set_combine_bytes(CompileOptions& options, std::string_view bytes);
 void set_donated(CompileOptions& options, std::string_view numbers);  // "0,3"
 void set_captured(CompileOptions& options, std::string_view numbers);
 inline void set_hardware(CompileOptions& options, std::string_view text) { options.hardware = text; }
@@ -65,6 +69,7 @@ inline constexpr CompileOption kCompileOptions[] = {
     {.name = "captured", .set = set_captured},
     {.name = "shard_update", .set = set_shard_update},
     {.name = "gather_dtype", .set = set_gather_dtype},
+    {.name = "combine_bytes", .set = set_combine_bytes},
 };
 
 // Options that a pass reads: bit i is for kCompileOptions[i].

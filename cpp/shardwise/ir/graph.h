@@ -30,8 +30,8 @@ struct Value {
   OpId op = {};          // the defining op, or none for a region argument
   RegionId region = {};  // for an argument: its region
   uint32_t index = 0;    // which result or argument
-  LocId loc = {};        // for an argument: its name and place
-  ValueId origin = {};   // the value of the traced module that this one holds (mark_origins), or none
+  LocId loc = {};  // for an argument: its name and place; for a result: only if it is another one than that of its op
+  ValueId origin = {};  // the value of the traced module that this one holds (mark_origins), or none
 };
 
 struct Operation {

@@ -9,7 +9,7 @@ namespace shardwise {
 
 LocId loc_of(const Module& module, ValueId id) {
   const Value& value = module.value(id);
-  return value.op ? module.op(value.op).loc : value.loc;
+  return value.op && !value.loc ? module.op(value.op).loc : value.loc;
 }
 
 std::string tensor_text(size_t operands, size_t tensor) {

@@ -25,12 +25,13 @@ struct CollectiveCall {
   bool has_fill = false;      // … whose last operand is the fill
   size_t together = 1;  // all_reduce: the number of steps from this one on that travel as one (batch_reductions.h)
   std::shared_ptr<const DeviceOrder> order = nullptr;  // of another mesh than that of the run
-  bool is_reduced = false;  // of a reduction: the operand is the total already (early_reduction.h)
+  std::vector<bool> reduced = {};  // of a reduction: the operands that are the total already (early_reduction.h)
 
   AxisList axes_of_mesh() const;  // those used, of the mesh of the collective
-  // The digits along which the result varies. This may include too many digits only when a sub-axis ends inside a
+  // The digits along which the result of these operands varies; of a call that takes several operands, one of them. This may include too many digits only when a sub-axis ends inside a
   // digit.
   DigitSet varying_after(const Digits& digits, std::span<const DigitSet> operands) const;
+  bool is_reduced(size_t operand) const { return operand < reduced.size() && reduced[operand]; }
   bool is_across_meshes() const { return order != nullptr && exchange.is_across_meshes(); }
 };
 

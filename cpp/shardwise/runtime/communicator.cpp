@@ -5,15 +5,44 @@
 
 namespace shardwise {
 
-Shards Communicator::run(const CollectiveCall& call, std::span<const Shards> operands) {
-  if (call.is_reduced) {
-    // Nothing is left to add (early_reduction.h), but a reduce_scatter must still give each device its part.
-    return call.kind == CollectiveKind::kAllReduce ? operands[0] : own_parts(operands[0], call.dims);
+std::vector<Shards> Communicator::run(const CollectiveCall& call, std::span<const Shards> operands) {
+  if (operands.size() <= 1 || !may_combine(call.kind)) {
+    if (!call.is_reduced(0)) return {run_one(call, operands)};
   }
+  std::vector<Shards> results(operands.size()), left;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    // Nothing is left to add (early_reduction.h), but a reduce_scatter must still give each device its part.
+    if (!call.is_reduced(i)) {
+      left.push_back(operands[i]);
+    } else {
+      results[i] = call.kind == CollectiveKind::kAllReduce ? operands[i] : own_parts(operands[i], call.dims);
+    }
+  }
+  std::vector<Shards> made;
+  if (call.order == nullptr && left.size() > 1) {
+    made = run_together(call, left);
+  } else {
+    for (const Shards& operand : left) made.push_back(run_one(call, {&operand, 1}));
+  }
+  for (size_t i = operands.size(); i-- > 0;) {
+    if (call.is_reduced(i)) continue;
+    results[i] = std::move(made.back());
+    made.pop_back();
+  }
+  return results;
+}
+
+Shards Communicator::run_one(const CollectiveCall& call, std::span<const Shards> operands) {
   if (call.order == nullptr || call.is_across_meshes()) return run_on_its_mesh(call, operands);
   return on_mesh(*call.order, operands, [&](Communicator& devices, std::span<const Shards> ordered) {
     return devices.run_on_its_mesh(call, ordered);
   });
+}
+
+std::vector<Shards> Communicator::run_together(const CollectiveCall& call, std::span<const Shards> operands) {
+  std::vector<Shards> results;
+  for (const Shards& operand : operands) results.push_back(run_on_its_mesh(call, {&operand, 1}));
+  return results;
 }
 
 std::vector<Shards> Communicator::all_reduce_together(std::span<const Shards> operands, AxisSpan axes,

@@ -25,10 +25,13 @@ class Communicator {
 
   // The next calls are for this op of the local program. Only reports need it.
   virtual void begin(OpId /*op*/) {}
-  // On operands that are indexed by the axes of the mesh of the run, as the result is.
-  Shards run(const CollectiveCall& call, std::span<const Shards> operands);
+  // On operands that are indexed by the axes of the mesh of the run, as the results are: one for each operand of a kind
+  // that takes several, else one.
+  std::vector<Shards> run(const CollectiveCall& call, std::span<const Shards> operands);
   // On operands that are indexed by the axes of the call's mesh, or, if it is across meshes, of that of the run.
   virtual Shards run_on_its_mesh(const CollectiveCall& call, std::span<const Shards> operands) = 0;
+  // The results of several operands, in one message if that is faster.
+  virtual std::vector<Shards> run_together(const CollectiveCall& call, std::span<const Shards> operands);
   // all_reduce of each operand, in one message if that is faster.
   virtual std::vector<Shards> all_reduce_together(std::span<const Shards> operands, AxisSpan axes,
                                                   std::span<const Reducer> reducers);
@@ -37,6 +40,9 @@ class Communicator {
   // are indexed by these axes. Operands and result of this function are indexed by the axes of `order.main`.
   using Collective = std::function<Shards(Communicator&, std::span<const Shards>)>;
   virtual Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective);
+
+ private:
+  Shards run_one(const CollectiveCall& call, std::span<const Shards> operands);
 };
 
 class DeviceCommunicator : public Communicator {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -173,7 +174,4 @@ def _share(seconds: float, sums: list[float], rows: Sequence[Any], tests: Sequen
 
 
 def _local_bytes(row: CollectiveRow) -> int:
-    size = numpy_dtype(row.dtype).itemsize
-    for n in row.shape:
-        size *= n
-    return size
+    return sum(numpy_dtype(part.dtype).itemsize * math.prod(part.shape) for part in row.separate())

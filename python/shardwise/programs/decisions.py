@@ -27,7 +27,8 @@ def decisions_at(program: Any, name: str) -> tuple[Decision, ...]:
     """How the ops of a source line with collectives or repeated work are computed; nothing for another question."""
     if not re.fullmatch(r".+(:|, line )\d+", name):
         return ()
-    sends = any(_is_called(row.location, name) for row in program.collectives())
+    rows = (part for row in program.collectives() for part in row.separate())
+    sends = any(_is_called(row.location, name) for row in rows)
     if not sends and all(row.ratio <= 1 or not _is_called(row.location, name) for row in program.work()):
         return ()
     places = {key: place(file, line) for key, file, line in program._compiled.places_of_choices()}

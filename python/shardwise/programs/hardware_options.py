@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import described, message, reworded, shown
 from ..hardware import Hardware, list as list_hardware, load
 
-__all__ = ["checked_hardware", "checked_limit"]
+__all__ = ["checked_hardware", "checked_limit", "checked_size"]
 
 _UNITS: Final = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _SIZE: Final = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
@@ -62,7 +62,19 @@ def checked_limit(what: str, given: Any) -> int:
     return hardware.memory_bytes - hardware.reserved_bytes
 
 
-def _bytes_of(what: str, limit: Any) -> int | None:
+def checked_size(what: str, given: Any) -> int:
+    """The bytes of a size: a number, or text such as ``"30MiB"``.
+
+    Raises:
+        ValueError: a negative number, or no size.
+    """
+    found = _bytes_of(what, given, "combine_bytes")
+    if found is None:
+        raise ValueError(message(what, "combine_bytes must be a size, such as '30MiB' or 0", shown(given)))
+    return found
+
+
+def _bytes_of(what: str, limit: Any, name: str = "limit") -> int | None:
     """A limit in bytes: a number, or text such as ``"80GB"`` or ``"16 GiB"``; None for anything else.
 
     >>> _bytes_of("memory", "80GB"), _bytes_of("memory", "1.5 KiB"), _bytes_of("memory", 4096)
@@ -71,7 +83,7 @@ def _bytes_of(what: str, limit: Any) -> int | None:
     if isinstance(limit, (int, float, np.integer, np.floating)) and not isinstance(limit, bool):
         size = float(limit)
         if not 0 <= size < float("inf"):
-            raise ValueError(message(what, "limit must be a number of bytes that is not negative", shown(limit)))
+            raise ValueError(message(what, f"{name} must be a number of bytes that is not negative", shown(limit)))
         return int(size)
     found = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
     return int(float(found[1]) * _UNITS[(found[2] or "").lower()]) if found else None

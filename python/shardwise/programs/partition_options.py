@@ -20,7 +20,7 @@ from ..dtypes import as_dtype, dtype_name, is_float
 from ..errors import ShardingError, described, message
 from ..hardware import Hardware, load
 from ..shardings.partition_spec import Axis, SubAxis
-from .hardware_options import checked_hardware, checked_limit
+from .hardware_options import checked_hardware, checked_limit, checked_size
 
 __all__ = ["DEFAULT_OPTIONS", "MOST_BYTES", "OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
 
@@ -83,6 +83,9 @@ class PartitionOptions:
         gather_dtype: with ``shard_update``: the dtype in which the forward pass receives weights that nothing but
             products reads, such as ``"bfloat16"``; by default that of the weight, or that to which the forward pass
             converts it.
+        combine_bytes: the bytes that collectives which become one have at most: a number, or ``"30MiB"``; 0 leaves each
+            alone. Default: 30 MiB, as XLA's for GPUs. Collectives are combined only if nothing waits longer for it, and
+            no device needs more memory.
     """
 
     objective: Objective = field(default="time", metadata={"choices": OBJECTIVES})
@@ -90,6 +93,7 @@ class PartitionOptions:
     memory_limit: int | None = field(default=None, metadata={"check": checked_limit})
     shard_update: str | None = field(default=None, metadata={"check": checked_axes})
     gather_dtype: str | None = field(default=None, metadata={"check": checked_float})
+    combine_bytes: int | None = field(default=None, metadata={"check": checked_size})
 
     @property
     def is_by_bytes(self) -> bool:
@@ -101,6 +105,8 @@ class PartitionOptions:
         arguments = {**self._given(), "hardware": self._hardware_text()}
         if self.memory_limit is not None:
             arguments["memory_limit"] = str(min(max(self.memory_limit, 1), MOST_BYTES))  # 0 would be no limit
+        if self.combine_bytes is not None:
+            arguments["combine_bytes"] = str(min(self.combine_bytes, MOST_BYTES))
         return arguments
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,3 +133,4 @@ class PartitionKeywords(TypedDict, total=False):
     memory_limit: int | str | Hardware | os.PathLike[str] | None
     shard_update: Axis | Sequence[Axis] | None
     gather_dtype: Any
+    combine_bytes: int | str | None

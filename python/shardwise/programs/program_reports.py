@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import _core
@@ -56,7 +56,12 @@ class ProgramReports:
 
     def _all_collectives(self) -> Ledger:
         """Also those that send nothing, as the local program has them."""
-        return ledger_of([{**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()])
+        return ledger_of(list(self._rows_of_collectives()))
+
+    def _rows_of_collectives(self) -> Iterator[dict[str, Any]]:
+        for row in self._compiled.collectives():
+            combined = [{**part, "cause": self._cause(part["cause"])} for part in row["combined"]]
+            yield {**row, "cause": self._cause(row["cause"]), "combined": combined}
 
     def _cause(self, cause: str) -> str:
         """The cause of a collective, with the tree path of a result: ``result[1]['w']``."""
@@ -143,7 +148,7 @@ class ProgramReports:
         """
         chosen: Hardware = self._hardware if hardware is None else checked_hardware("estimate", hardware)
         found = _core.analysis.estimate(self._compiled.stages["local"], chosen._core)
-        collectives = {row["op"]: {**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()}
+        collectives = {row["op"]: row for row in self._rows_of_collectives()}
         products, again = _core.analysis.model_products(self._compiled.stages["global"], chosen._core)
         return estimate_of(found, collectives, chosen, self.mesh.size, products - again, self._live_bytes)
 

@@ -8,7 +8,7 @@
 ``program.choice_price()`` a :class:`Price`.
 """
 
-from .collective_rows import CollectiveRow
+from .collective_rows import CollectiveRow, CombinedOperand
 from .decisions import ChosenOp, Decision, Instead, Way
 from .estimate import Estimate, EstimateRow
 from .estimate_groups import EstimateDiff, EstimateDifference, EstimateGroup, EstimateGroups
@@ -33,6 +33,7 @@ __all__ = [
     "ChosenOp",
     "CollectiveGroup",
     "CollectiveRow",
+    "CombinedOperand",
     "Counterfactual",
     "Decision",
     "Estimate",

@@ -3,14 +3,40 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .tables import LocalTensorRow
 
-__all__ = ["COLLECTIVE_KINDS", "CollectiveRow"]
+__all__ = ["COLLECTIVE_KINDS", "CollectiveRow", "CombinedOperand", "combined_operands", "with_more"]
 
 COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "exchange")
+
+
+@dataclass(frozen=True)
+class CombinedOperand(LocalTensorRow):
+    """One of the values that a collective moves together.
+
+    Attributes:
+        bytes: received for it by one device in one execution: the maximum over devices.
+        shape: its shape on one device.
+        dtype: the name of its dtype.
+        file, line, cause, reason, name: as of a collective that moves it alone.
+    """
+
+    bytes: float
+    shape: tuple[int, ...]
+    dtype: str
+    file: str = ""
+    line: int = 0
+    cause: str = ""
+    name: str = ""
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, with values that JSON supports."""
+        return {**asdict(self), "shape": list(self.shape)}
 
 
 @dataclass(frozen=True)
@@ -38,6 +64,8 @@ class CollectiveRow(LocalTensorRow):
             below that of the axis is that of its major part.
         device_bytes: received by each device in one execution, by position along ``device_axes``, row-major. Empty
             where all devices receive the same, and for more than 65,536 positions.
+        combined: of a collective that moves several operands together: each of them with its bytes, line and cause.
+            The row has the shape, line, cause, reason and name of the first. Else empty.
     """
 
     kind: str
@@ -56,6 +84,7 @@ class CollectiveRow(LocalTensorRow):
     device_axes: tuple[tuple[str, int], ...] = ()
     device_bytes: tuple[float, ...] = ()
     reason: str = ""
+    combined: tuple[CombinedOperand, ...] = ()
 
     @property
     def devices(self) -> int:
@@ -72,7 +101,36 @@ class CollectiveRow(LocalTensorRow):
         """Bytes that one device receives in ``count`` executions: the maximum over devices."""
         return self.bytes * self.count
 
+    def separate(self) -> tuple[CollectiveRow, ...]:
+        """A row for each operand, as if it were moved alone: the bytes of devices that receive less are not known."""
+        if not self.combined:
+            return (self,)
+        return tuple(
+            replace(
+                self, bytes=part.bytes, shape=part.shape, dtype=part.dtype, file=part.file, line=part.line,
+                cause=part.cause, name=part.name, reason=part.reason, combined=(), device_axes=(), device_bytes=(),
+                sum_bytes=self.sum_bytes * (part.bytes / self.bytes if self.bytes else 0.0),
+            )
+            for part in self.combined
+        )  # fmt: skip
+
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, with values that JSON supports."""
         lists = {"device_axes": [list(axis) for axis in self.device_axes], "device_bytes": list(self.device_bytes)}
-        return {**asdict(self), "shape": list(self.shape), **lists}
+        combined = [part.to_dict() for part in self.combined]
+        return {**asdict(self), "shape": list(self.shape), **lists, "combined": combined}
+
+
+def combined_operands(values: Mapping[str, Any]) -> tuple[CombinedOperand, ...]:
+    """Those of a dict of the extension."""
+    return tuple(CombinedOperand(**{**part, "shape": tuple(part["shape"])}) for part in values.get("combined", ()))
+
+
+def with_more(text: str, others: Sequence[str]) -> str:
+    """The text of the first of several, and how many of the others have another one.
+
+    >>> with_more("train.py:9", ["train.py:9", "train.py:12", "train.py:13"])
+    'train.py:9 +2 more'
+    """
+    more = sum(other != text for other in others)
+    return f"{text} +{more} more" if more else text

@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from operator import attrgetter
 from typing import Any
 
 from ..errors import is_integer, message, shown
 from .calibration import Calibration, calibrated_rows
+from .collective_rows import CombinedOperand, combined_operands, with_more
 from .estimate_groups import EstimateDiff, EstimateGroups
 from .groups import Getters, checked_keys
 from .price import SATURATED, duration
@@ -61,6 +62,8 @@ class EstimateRow(LocatedRow):
         cause: why a transfer is needed.
         file, line: the user's source line.
         variable: the variable that holds its result.
+        combined: of a transfer that moves several operands together: each of them with its bytes, line and cause. The
+            row has those of the first, and :meth:`Estimate.by` divides its time by their bytes.
     """
 
     kind: str
@@ -83,6 +86,7 @@ class EstimateRow(LocatedRow):
     file: str
     line: int
     variable: str
+    combined: tuple[CombinedOperand, ...] = ()
 
     @property
     def axis(self) -> str:
@@ -100,10 +104,25 @@ class EstimateRow(LocatedRow):
         """Seconds of the step that it takes: all of a kernel, and what is exposed of a transfer."""
         return self.total if self.kind == "kernel" else self.exposed
 
+    def separate(self) -> tuple[EstimateRow, ...]:
+        """A row for each operand of a combined transfer, with its share of the times by its bytes."""
+        whole = sum(part.bytes for part in self.combined)
+        if not whole:
+            return (self,)
+        return tuple(
+            replace(
+                self, seconds=self.seconds * part.bytes / whole, exposed=self.exposed * part.bytes / whole,
+                bytes=int(part.bytes), cause=part.cause, file=part.file, line=part.line, variable=part.name,
+                combined=(),
+            )
+            for part in self.combined
+        )  # fmt: skip
+
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, with values that JSON supports."""
         derived = {"total": self.total, "cost": self.cost}
         lists = {"ops": list(self.ops), "stages": [list(stage) for stage in self.stages]}
+        lists["combined"] = [part.to_dict() for part in self.combined]
         return {**asdict(self), **lists, "parts": dict(self.parts), **derived}
 
 
@@ -295,7 +314,7 @@ class Estimate(Report[EstimateRow]):
         exposed = duration(row.exposed) if row.exposed else ""
         return (
             row.kind, row.name, row.stream, duration(row.seconds), f"{row.executions:g}", duration(row.total), exposed,
-            row.bound, format_bytes(row.bytes), short_location(row.where), row.cause,
+            row.bound, format_bytes(row.bytes), *_where_and_why(row),
         )  # fmt: skip
 
 
@@ -371,7 +390,14 @@ def _row(row: Mapping[str, Any], collective: Mapping[str, Any]) -> EstimateRow:
         file=row["file"],
         line=row["line"],
         variable=row["variable"],
+        combined=combined_operands(collective),
     )
+
+
+def _where_and_why(row: EstimateRow) -> tuple[str, str]:
+    others = row.combined[1:]
+    where = with_more(short_location(row.where), [short_location(part.where) for part in others])
+    return where, with_more(row.cause, [part.cause for part in others])
 
 
 def _transfer_parts(row: Mapping[str, Any]) -> dict[str, float]:

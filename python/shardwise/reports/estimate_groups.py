@@ -56,10 +56,10 @@ class EstimateGroups(Report[EstimateGroup]):
     ) -> EstimateGroups:
         """The groups of these rows of a step that takes ``step`` seconds."""
         sums: dict[tuple[Any, ...], list[float]] = {}
-        for row in rows:
-            group = sums.setdefault(tuple(get(row) for get in getters), [0.0, 0.0, 0.0])
-            group[0 if row.kind == "kernel" else 2] += row.total
-            group[1] += row.exposed
+        for part in (part for row in rows for part in row.separate()):
+            group = sums.setdefault(tuple(get(part) for get in getters), [0.0, 0.0, 0.0])
+            group[0 if part.kind == "kernel" else 2] += part.total
+            group[1] += part.exposed
         groups = [
             EstimateGroup(
                 key, compute + exposed, compute, exposed, transfer, (compute + exposed) / step if step else 0.0, by

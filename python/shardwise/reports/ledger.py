@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import is_integer, message, shown
-from .collective_rows import CollectiveRow
+from .collective_rows import CollectiveRow, combined_operands, with_more
 from .device_bytes import most_bytes
 from .groups import checked_keys
 from .ledger_groups import KEYS, LedgerDiff, LedgerGroups
@@ -27,10 +27,18 @@ _COMPARED_BY = ("where", "kind", "axes")
 
 
 def _cells(row: CollectiveRow) -> tuple[str, ...]:
+    others = row.combined[1:]
+    place = with_more(short_location(row.where), [short_location(part.where) for part in others])
+    kind = f"{row.type} +{len(others)} more" if others else row.type
+    why = with_more(_why(row), [_why(part) for part in row.separate()[1:]])
     return (
-        row.kind, row.axes, str(row.devices), format_bytes(row.bytes), f"{row.count} {row.bound}".rstrip(), row.type,
-        short_location(row.where), ", ".join(filter(None, (row.cause, row.gradient, row.reason))),
+        row.kind, row.axes, str(row.devices), format_bytes(row.bytes), f"{row.count} {row.bound}".rstrip(), kind, place,
+        why,
     )  # fmt: skip
+
+
+def _why(row: CollectiveRow) -> str:
+    return ", ".join(filter(None, (row.cause, row.gradient, row.reason)))
 
 
 class Ledger(Report[CollectiveRow]):
@@ -71,6 +79,9 @@ class Ledger(Report[CollectiveRow]):
 
         Raises:
             ValueError: a key is not a column.
+
+        A collective that moves several operands together has its bytes in the groups of all of them, and counts in
+        each.
 
         >>> row = dict(kind="all_reduce", axes='{"x"}', group_size=2, bytes=512.0, shape=(8,), dtype="float32",
         ...            file="train.py", line=9)
@@ -147,7 +158,9 @@ class Ledger(Report[CollectiveRow]):
         return _cells(row)
 
     def _terminal_cells(self, row: CollectiveRow) -> Sequence[str]:
-        return _cells(replace(row, file=os.path.basename(row.file)))  # the rows and repr have the folders
+        parts = tuple(replace(part, file=os.path.basename(part.file)) for part in row.combined)
+        # The rows and repr have the folders.
+        return _cells(replace(row, file=os.path.basename(row.file), combined=parts))
 
     def _terminal_columns(self) -> Sequence[int]:
         counted = any(row.count != 1 or row.bound for row in self.rows)
@@ -164,4 +177,4 @@ def ledger_of(rows: Sequence[dict[str, Any]]) -> Ledger:
 
 
 def _row_of(values: dict[str, Any]) -> CollectiveRow:
-    return CollectiveRow(**{**values, "shape": tuple(values["shape"])})
+    return CollectiveRow(**{**values, "shape": tuple(values["shape"]), "combined": combined_operands(values)})

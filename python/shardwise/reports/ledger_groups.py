@@ -31,13 +31,17 @@ KEYS: Getters = {
 
 
 def totals_by(keys: tuple[str, ...], rows: Sequence[CollectiveRow]) -> dict[tuple[Any, ...], tuple[int, float]]:
-    """Executions and bytes of the rows of each key, in the order of the program."""
+    """Executions and bytes of the rows of each key, in the order of the program; of all operands of a combined one."""
     getters = [KEYS[key] for key in keys]
     found: dict[tuple[Any, ...], tuple[int, float]] = {}
     for row in rows:
-        key = tuple(get(row) for get in getters)
-        count, size = found.get(key, (0, 0.0))
-        found[key] = (count + row.count, size + row.total_bytes)
+        sizes: dict[tuple[Any, ...], float] = {}
+        for part in row.separate():
+            key = tuple(get(part) for get in getters)
+            sizes[key] = sizes.get(key, 0.0) + part.total_bytes
+        for key, total in sizes.items():
+            count, size = found.get(key, (0, 0.0))
+            found[key] = (count + row.count, size + total)
     return found
 
 

@@ -164,7 +164,8 @@ def compare(compiled: Any, larger: Any) -> str:
 def compiled_with(module: Any, mesh: Any, choices: Any = None) -> Any:
     """The compiled program, or none where the choices are impossible on the mesh."""
     try:
-        return _core.passes.compile(module, mesh, choices=choices)
+        # What travels together is decided by the times of each mesh, and not pinned.
+        return _core.passes.compile(module, mesh, choices=choices, combine_bytes="0")
     except ValueError as error:
         if "choices must be possible for the program on this mesh" in str(error):
             return None

@@ -54,6 +54,14 @@ def mlp(x: Any, w1: Any, w2: Any) -> Any:
     return np.tanh(x @ w1) @ w2
 
 
+@program(normal(16, 24), normal(16, 24))
+def sums_together(x: Any, y: Any) -> Any:
+    """All but the first sum of each kind wait for a link, and travel together."""
+    scaled = [(x * k, y / k) for k in (1, 2, 3)]
+    largest = [np.max(v, axis=0) for v, _ in scaled]
+    return [np.sum(v, axis=0) for v, _ in scaled], [np.sum(v, axis=1) for _, v in scaled], largest
+
+
 @program(normal(17, 5), normal(5, 7))
 def uneven_product(x: Any, w: Any) -> Any:
     return np.maximum(x @ w, 0), x.sum(0)

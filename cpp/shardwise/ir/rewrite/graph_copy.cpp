@@ -40,6 +40,7 @@ void GraphCopy::columns(ValueId from, ValueId to) {
   const Value& value = from_->value(from);
   to_->value(to).sharding = value.sharding;
   to_->value(to).origin = value.origin;
+  to_->value(to).loc = value.loc;
   // set_part makes the whole column, which most modules do not have.
   if (const GlobalPart& part = from_->part(from); part.type || part.placement) to_->set_part(to, part);
 }

@@ -89,12 +89,18 @@ void infer_axis_index(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.context().tensor(DType::kI32, {}));
 }
 
+// They travel as one message, whose elements have one size and are reduced alike.
+void expect_one_message(const InferContext& op) {
+  if (op.operand_count() == 0) op.fail_shape("takes at least one operand", "none");
+  for (size_t i = 1; i < op.operand_count(); ++i) op.expect_same_dtype(0, i);
+}
+
 void infer_local_all_reduce(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(1);
+  expect_one_message(op);
   const CollectiveAttrs attrs(op);
   attrs.axes();
   attrs.reducer();
-  results.push_back(op.operand_type(0));
+  for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
 }
 
 // Checks that `parts` divides dim d of the operand, and returns the size of a part.
@@ -115,29 +121,35 @@ int64_t gathered_dim(const InferContext& op, int64_t size, int64_t parts) {
 }
 
 void expect_one_list_per_dim(const InferContext& op, size_t lists) {
-  if (lists == op.operand(0).shape.size()) return;
-  op.fail_shape("takes one list of axes per dim", str(lists, " for ", op.operand_types_text()));
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (lists == op.operand(i).shape.size()) continue;
+    op.fail_shape("takes one list of axes per dim", str(lists, " for ", op.operand_types_text()));
+  }
 }
 
 void infer_local_all_gather(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(1);
+  expect_one_message(op);
   const auto gather = CollectiveAttrs(op).dim_axes("gather");
   expect_one_list_per_dim(op, gather.size());
-  Dims shape = op.operand(0).shape;
-  for (size_t d = 0; d < shape.size(); ++d) shape[d] = gathered_dim(op, shape[d], product(gather[d]));
-  results.push_back(op.context().tensor(op.operand(0).dtype, shape));
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    Dims shape = op.operand(i).shape;
+    for (size_t d = 0; d < shape.size(); ++d) shape[d] = gathered_dim(op, shape[d], product(gather[d]));
+    results.push_back(op.context().tensor(op.operand(i).dtype, shape));
+  }
 }
 
 void infer_local_reduce_scatter(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(1);
+  expect_one_message(op);
   const CollectiveAttrs attrs(op);
   attrs.axes();
   attrs.reducer();
   const auto scatter = attrs.dim_axes("scatter");
   expect_one_list_per_dim(op, scatter.size());
-  Dims shape = op.operand(0).shape;
-  for (size_t d = 0; d < shape.size(); ++d) shape[d] = split_dim(op, shape, d, product(scatter[d]));
-  results.push_back(op.context().tensor(op.operand(0).dtype, shape));
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    Dims shape = op.operand(i).shape;
+    for (size_t d = 0; d < shape.size(); ++d) shape[d] = split_dim(op, shape, d, product(scatter[d]));
+    results.push_back(op.context().tensor(op.operand(i).dtype, shape));
+  }
 }
 
 void infer_local_all_to_all(const InferContext& op, std::vector<TypeId>& results) {
@@ -229,6 +241,20 @@ OpCost collective_cost(const OpView& op, const LocalTypes& types) {
   OpCost cost = costs_nothing(op, types);
   for (size_t t = op.operand_count(); t < types.count(); ++t) cost.touched[t] = types.tensor(t).byte_quantity();
   return cost;
+}
+
+bool may_combine(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
+         kind == CollectiveKind::kReduceScatter;
+}
+
+std::string_view collective_cause(const OpView& op, size_t operand) {
+  const Attribute* cause = op.attrs().find(kCauseAttr);
+  if (cause == nullptr) return {};
+  const auto* list = std::get_if<AttrArray>(cause);
+  if (list != nullptr && operand < list->size()) cause = &(*list)[operand];
+  const auto* text = std::get_if<std::string>(cause);
+  return text == nullptr ? std::string_view() : *text;
 }
 
 MeshPtr collective_mesh(const OpView& op) { return CollectiveAttrs(op).mesh(); }

@@ -6,6 +6,11 @@
 //   %1 = "shardwise.all_gather"(%0) <{gather = #sdy<list_of_axis_ref_lists[{"y"}, {}]>, mesh = @mesh}>
 //          : (tensor<2x4xf32>) -> tensor<4x4xf32>
 //
+// all_reduce, all_gather and reduce_scatter take several operands of one dtype, each with a result of its own, and move them
+// together; `cause` is then a list of one text for each:
+//
+//   %2:2 = "shardwise.all_reduce"(%0, %1) <{axes = …{"x"}, mesh = @mesh, reducer = "sum", cause = ["…", "…"]}>
+//
 //   axis_index          row-major position of this device along `axes`: tensor<i32>
 //   all_reduce          reduction over all devices that differ along `axes` only
 //   all_gather          dim d grows by the product of gather[d]; shards are concatenated in row-major order of these
@@ -58,6 +63,9 @@ PermuteAttrs completed(PermuteAttrs permute);
 std::optional<int64_t> sender_of(const PermuteAttrs& permute, int64_t position);
 // `by` places after `position` in a row of `count`, or in a ring (`wrap`); none past the ends of a row.
 std::optional<int64_t> shifted(int64_t position, int64_t by, int64_t count, bool wrap);
+// Whether collectives of this kind take several operands.
+bool may_combine(CollectiveKind kind);
+std::string_view collective_cause(const OpView& op, size_t operand = 0);  // "" if it has none
 MeshPtr collective_mesh(const OpView& op);
 AxisList collective_axes(const OpView& op);                                          // `axes`
 std::vector<AxisList> collective_dim_axes(const OpView& op, std::string_view name);  // `gather` or `scatter`

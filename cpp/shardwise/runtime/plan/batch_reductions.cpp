@@ -17,14 +17,18 @@ constexpr int64_t kSmallBytes = int64_t{1} << 17;
 constexpr int64_t kMessageBytes = int64_t{1} << 22;
 
 int64_t operand_bytes(const Module& module, const Step& step) {
-  const TensorType type = OpView(module, step.op).operand_type(0);
-  return type.size() * item_size(type.dtype);
+  int64_t bytes = 0;
+  const OpView op(module, step.op);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    bytes += op.operand_type(i).size() * item_size(op.operand_type(i).dtype);
+  }
+  return bytes;
 }
 
 const CollectiveCall* small_reduction(const Module& module, const Step& step) {
   const auto* call = std::get_if<CollectiveCall>(&step.work);
-  if (call == nullptr || call->kind != CollectiveKind::kAllReduce || call->is_reduced || call->order != nullptr)
-    return nullptr;
+  if (call == nullptr || call->kind != CollectiveKind::kAllReduce || call->order != nullptr) return nullptr;
+  if (std::ranges::find(call->reduced, true) != call->reduced.end()) return nullptr;
   return operand_bytes(module, step) <= kSmallBytes ? call : nullptr;
 }
 

@@ -59,7 +59,7 @@ class Web {
 
   const Values& values() const { return values_; }
   const std::vector<OpId>& makers() const { return makers_; }
-  const std::vector<OpId>& collectives() const { return collectives_; }
+  const std::vector<std::pair<OpId, size_t>>& collectives() const { return collectives_; }  // and which operand
 
  private:
   bool admit(ValueId value) {
@@ -158,7 +158,7 @@ class Web {
     if (!use.op) return false;
     const auto call = variation_.collectives.find(user);
     if (call != variation_.collectives.end()) {
-      collectives_.push_back(user);
+      collectives_.emplace_back(user, use.index);
       return reduction_of(call->second, variation_) == reduction_;
     }
     return admit_linear(OpView(module_, user));
@@ -172,7 +172,8 @@ class Web {
   const Values& rejected_;
   Values values_;
   std::vector<ValueId> pending_;  // admitted, not followed
-  std::vector<OpId> makers_, collectives_;
+  std::vector<OpId> makers_;
+  std::vector<std::pair<OpId, size_t>> collectives_;
 };
 
 }  // namespace
@@ -189,17 +190,23 @@ std::unordered_map<OpId, Reduction> reduce_early(const Module& module, Variation
   const std::vector<Homes> homes(module.value_count());
   std::map<std::pair<DigitSet, Reducer>, Web::Values> rejected;
   for (const auto& [op, reduction] : candidates) {
-    if (variation.collectives[op].is_reduced) continue;
-    Web::Values& known = rejected[{reduction.digits, reduction.reducer}];
-    Web web(module, uses, variation, homes, reduction, known);
-    if (!web.grow(OpView(module, op).operand(0))) {
-      // The next web that reaches one of these values fails at once: values of a web hold together or not at all.
-      known.insert(web.values().begin(), web.values().end());
-      continue;
+    for (size_t i = 0; i < OpView(module, op).operand_count(); ++i) {
+      if (variation.collectives[op].is_reduced(i)) continue;
+      Web::Values& known = rejected[{reduction.digits, reduction.reducer}];
+      Web web(module, uses, variation, homes, reduction, known);
+      if (!web.grow(OpView(module, op).operand(i))) {
+        // The next web that reaches one of these values fails at once: values of a web hold together or not at all.
+        known.insert(web.values().begin(), web.values().end());
+        continue;
+      }
+      for (const ValueId value : web.values()) variation.varying[value.index] &= ~reduction.digits;
+      for (const OpId maker : web.makers()) makers.emplace(maker, reduction);
+      for (const auto& [collective, operand] : web.collectives()) {
+        std::vector<bool>& reduced = variation.collectives[collective].reduced;
+        reduced.resize(OpView(module, collective).operand_count(), false);
+        reduced[operand] = true;
+      }
     }
-    for (const ValueId value : web.values()) variation.varying[value.index] &= ~reduction.digits;
-    for (const OpId maker : web.makers()) makers.emplace(maker, reduction);
-    for (const OpId collective : web.collectives()) variation.collectives[collective].is_reduced = true;
   }
   return makers;
 }

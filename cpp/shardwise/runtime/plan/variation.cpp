@@ -96,19 +96,21 @@ class VariationFinder {
     // An op may mix its operands in each result, so its results vary along the axes of all of them.
     for (const DigitSet operand : operands_) after |= operand;
     const auto call = variation_.collectives.find(op.id());
-    if (call != variation_.collectives.end()) after = varying_after(op, call->second);
-    for (size_t i = 0; i < op.result_count(); ++i) set(op.result(i), after);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      set(op.result(i), call == variation_.collectives.end() ? after : varying_after(op, call->second, i));
+    }
   }
 
   // Gathering part of an axis leaves the value varying along the rest; read that from the result's placement, else the
   // operand's.
-  DigitSet varying_after(const OpView& op, const CollectiveCall& call) const {
-    const DigitSet after = call.varying_after(digits(), operands_);
-    if (const PlacementId placement = module_.part(op.result()).placement) {
+  DigitSet varying_after(const OpView& op, const CollectiveCall& call, size_t result) const {
+    const std::span<const DigitSet> all(operands_);
+    const DigitSet after = call.varying_after(digits(), may_combine(call.kind) ? all.subspan(result, 1) : all);
+    if (const PlacementId placement = module_.part(op.result(result)).placement) {
       return after & touched_by(module_.context().placement(placement));
     }
     const bool unites = call.kind == CollectiveKind::kAllGather || call.kind == CollectiveKind::kAllReduce;
-    const PlacementId before = unites ? module_.part(op.operand(0)).placement : PlacementId{};
+    const PlacementId before = unites ? module_.part(op.operand(result)).placement : PlacementId{};
     if (!before) return after;
     const AxisList left = difference(module_.context().placement(before).axes(), call.axes_of_mesh());
     // The digits of another mesh are none of this one: its values vary along all or along none.

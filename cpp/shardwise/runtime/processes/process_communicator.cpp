@@ -48,6 +48,63 @@ NdArray parts_for_members(const NdArray& array, size_t lead, std::span<const Axi
   return dense(reorder_dims(view, order));
 }
 
+// Of each operand, in one message: [`members`, own axes, local dims]. `members` are dims for the members of the group.
+std::vector<NdArray> gathered_rows(Transport& transport, const ProcessGroup& group, std::span<const Shards> operands,
+                                   const Dims& members) {
+  std::vector<Pack> packs = packs_of_one(operands);
+  ReductionMessage message(packs, 1);
+  message.fill(packs, operands);
+  const ReductionMessage all = message.of_rows(group.count);
+  transport.all_gather(group, memory_of(message.memory()), memory_of(all.memory()));
+  std::vector<NdArray> rows;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const NdArray parts = all.part(packs[i], members);
+    rows.push_back(split_dim(parts, static_cast<size_t>(parts.ndim() - 1), operands[i].local_shape()));
+  }
+  return rows;
+}
+
+// The parts of an operand that is scattered: for each member, those of all its devices.
+struct PartsOfMembers {
+  NdArray parts;               // [the group's axes, own axes, local dims]
+  std::vector<AxisList> free;  // along which a member scatters them among its devices, by dim
+  Dims sizes;                  // of what one member receives from another one
+};
+
+PartsOfMembers parts_of_members(const Shards& operand, std::span<const AxisList> scatter, const AxisList& pinned,
+                                const ProcessGroup& group) {
+  const AxisList borders = joined(joined(pinned, group.axes), operand.axes());
+  std::vector<AxisList> split;
+  PartsOfMembers made;
+  Dims local = operand.local_shape();
+  for (size_t d = 0; d < scatter.size(); ++d) {
+    split.push_back(pieces_of(scatter[d], borders));
+    made.free.push_back(part_of(split.back(), pinned, false));
+    // A process receives the parts of all its devices: the pinned pieces choose a member, the free ones stay.
+    local[d] = local[d] / product(split.back()) * product(made.free.back());
+  }
+  made.parts = parts_for_members(operand.stack(), operand.axes().size(), split, group);
+  made.sizes = concatenated(sizes_of(operand.axes()), local);
+  return made;
+}
+
+// In one message: row i of each goes to member i. Returns what all members send, in their order.
+std::vector<NdArray> exchanged_rows(Transport& transport, const ProcessGroup& group,
+                                    std::span<const PartsOfMembers> sent) {
+  std::vector<Shards> operands;
+  for (const PartsOfMembers& each : sent) operands.emplace_back(each.parts);
+  std::vector<Pack> packs = packs_of_one(operands);
+  ReductionMessage message(packs, group.count);
+  message.fill(packs, operands);
+  const ReductionMessage received = message.of_rows(group.count);
+  transport.all_to_all(group, memory_of(message.memory()), memory_of(received.memory()));
+  std::vector<NdArray> rows;
+  for (size_t i = 0; i < sent.size(); ++i) {
+    rows.push_back(split_dim(received.part(packs[i], sizes_of(group.axes)), group.axes.size(), sent[i].sizes));
+  }
+  return rows;
+}
+
 }  // namespace
 
 ProcessCommunicator::ProcessCommunicator(DeviceSet devices, std::shared_ptr<Transport> transport)
@@ -68,11 +125,11 @@ const ProcessGroup& ProcessCommunicator::group_along(AxisSpan axes) {
   return group;
 }
 
-Shards ProcessCommunicator::gathered(const Shards& operand, const ProcessGroup& group) {
-  const NdArray own = dense(operand.stack());
-  const NdArray all = pooled_empty(own.dtype(), concatenated(sizes_of(group.axes), own.shape()));
-  transport_->all_gather(group, memory_of(own), memory_of(all));
-  return shards_along(joined(group.axes, operand.axes()), all);
+std::vector<Shards> ProcessCommunicator::gathered(std::span<const Shards> operands, const ProcessGroup& group) {
+  const std::vector<NdArray> rows = gathered_rows(*transport_, group, operands, sizes_of(group.axes));
+  std::vector<Shards> all;
+  for (size_t i = 0; i < rows.size(); ++i) all.push_back(shards_along(joined(group.axes, operands[i].axes()), rows[i]));
+  return all;
 }
 
 Shards ProcessCommunicator::axis_index(AxisSpan axes) {
@@ -134,14 +191,9 @@ Shards ProcessCommunicator::folded(const NdArray& members, const AxisList& own, 
 
 // Each process has folded its part of the elements of each pack, and receives those of the others.
 void ProcessCommunicator::gather_parts(std::vector<Shards>& sums, const ProcessGroup& group) {
-  std::vector<Pack> packs = packs_of_one(sums);
-  ReductionMessage message(packs, 1);
-  message.fill(packs, sums);
-  const ReductionMessage all = message.of_rows(group.count);
-  transport_->all_gather(group, memory_of(message.memory()), memory_of(all.memory()));
+  const std::vector<NdArray> rows = gathered_rows(*transport_, group, sums, Dims{group.count});
   for (size_t i = 0; i < sums.size(); ++i) {
     const AxisList own = sums[i].axes();
-    const NdArray parts = all.part(packs[i], Dims{group.count});
     // From [member, own devices, part] to [own devices, member, part]: the elements of a device in order.
     std::vector<size_t> order;
     for (size_t d = 0; d < own.size(); ++d) order.push_back(d + 1);
@@ -149,35 +201,53 @@ void ProcessCommunicator::gather_parts(std::vector<Shards>& sums, const ProcessG
     order.push_back(own.size() + 1);
     std::vector<size_t> groups(own.size(), 1);
     groups.push_back(2);
-    sums[i] = {own, merge_groups(reorder_dims(parts, order), groups)};
+    sums[i] = {own, merge_groups(reorder_dims(rows[i], order), groups)};
   }
 }
 
 Shards ProcessCommunicator::all_gather(const Shards& operand, std::span<const AxisList> gather) {
-  const ProcessGroup& group = group_along(joined(gather));
-  return own_.all_gather(group.count == 1 ? operand : gathered(operand, group), gather);
+  return all_gather_together({&operand, 1}, gather)[0];
 }
 
 Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
                                            Reducer reducer) {
+  return reduce_scatter_together({&operand, 1}, axes, scatter, reducer)[0];
+}
+
+std::vector<Shards> ProcessCommunicator::run_together(const CollectiveCall& call, std::span<const Shards> operands) {
+  if (call.kind == CollectiveKind::kAllGather) return all_gather_together(operands, call.dims);
+  if (call.kind == CollectiveKind::kReduceScatter) {
+    return reduce_scatter_together(operands, call.axes, call.dims, call.reducer);
+  }
+  return all_reduce_together(operands, call.axes, std::vector<Reducer>(operands.size(), call.reducer));
+}
+
+std::vector<Shards> ProcessCommunicator::all_gather_together(std::span<const Shards> operands,
+                                                             std::span<const AxisList> gather) {
+  const ProcessGroup& group = group_along(joined(gather));
+  std::vector<Shards> results(operands.begin(), operands.end());
+  if (group.count > 1) results = gathered(operands, group);
+  for (Shards& each : results) each = own_.all_gather(each, gather);
+  return results;
+}
+
+std::vector<Shards> ProcessCommunicator::reduce_scatter_together(std::span<const Shards> operands, AxisSpan axes,
+                                                                 std::span<const AxisList> scatter, Reducer reducer) {
   // A sum over y=4 scattered along y:(2)2 and y:(1)2: members of the group are found by the digits that select a part.
   const ProcessGroup& group = group_along(pieces_of(axes, joined(scatter)));
-  if (group.count == 1) return own_.reduce_scatter(operand, axes, scatter, reducer);
-  const AxisList borders = joined(joined(devices_.pinned, group.axes), operand.axes());
-  std::vector<AxisList> split;
-  std::vector<AxisList> free;
-  Dims local = operand.local_shape();
-  for (size_t d = 0; d < scatter.size(); ++d) {
-    split.push_back(pieces_of(scatter[d], borders));
-    free.push_back(part_of(split.back(), devices_.pinned, false));
-    // A process receives the parts of all its devices: the pinned pieces choose a member, the free ones stay.
-    local[d] = local[d] / product(split.back()) * product(free.back());
+  std::vector<Shards> results;
+  if (group.count == 1) {
+    for (const Shards& operand : operands) results.push_back(own_.reduce_scatter(operand, axes, scatter, reducer));
+    return results;
   }
-  const NdArray send = parts_for_members(operand.stack(), operand.axes().size(), split, group);
-  const AxisList labels = joined(group.axes, operand.axes());
-  const NdArray received = pooled_empty(send.dtype(), concatenated(sizes_of(labels), local));
-  transport_->all_to_all(group, memory_of(send), memory_of(received));
-  return own_.reduce_scatter(shards_along(labels, received), axes, free, reducer);
+  std::vector<PartsOfMembers> sent;
+  for (const Shards& operand : operands) sent.push_back(parts_of_members(operand, scatter, devices_.pinned, group));
+  const std::vector<NdArray> rows = exchanged_rows(*transport_, group, sent);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Shards all = shards_along(joined(group.axes, operands[i].axes()), rows[i]);
+    results.push_back(own_.reduce_scatter(all, axes, sent[i].free, reducer));
+  }
+  return results;
 }
 
 Shards ProcessCommunicator::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
@@ -402,7 +472,8 @@ Shards ProcessCommunicator::on_mesh(const DeviceOrder& order, std::span<const Sh
   if (product(devices_.pinned) == product(axes)) return collective(on_other_mesh(order), operands);
   std::vector<Shards> all;
   for (const Shards& operand : operands) {
-    all.push_back(gathered(operand.along(devices_.free(axes)), group_along(devices_.pinned)));
+    const Shards own = operand.along(devices_.free(axes));
+    all.push_back(gathered({&own, 1}, group_along(devices_.pinned))[0]);
   }
   return devices_.owned(own_.on_mesh(order, all, collective));
 }

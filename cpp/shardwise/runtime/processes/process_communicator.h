@@ -32,6 +32,7 @@ class ProcessCommunicator final : public DeviceCommunicator {
   void begin(OpId op) override { transport_->begin(op); }
   Shards axis_index(AxisSpan axes) override;
   Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) override;
+  std::vector<Shards> run_together(const CollectiveCall& call, std::span<const Shards> operands) override;
   std::vector<Shards> all_reduce_together(std::span<const Shards> operands, AxisSpan axes,
                                           std::span<const Reducer> reducers) override;
   Shards all_gather(const Shards& operand, std::span<const AxisList> gather) override;
@@ -52,7 +53,10 @@ class ProcessCommunicator final : public DeviceCommunicator {
   ProcessCommunicator& on_other_mesh(const DeviceOrder& order);
   bool is_pinned(const AxisRef& piece) const { return overlaps(devices_.pinned, piece); }
   const ProcessGroup& group_along(AxisSpan axes);  // the pinned digits of `axes`
-  Shards gathered(const Shards& operand, const ProcessGroup& group);
+  std::vector<Shards> all_gather_together(std::span<const Shards> operands, std::span<const AxisList> gather);
+  std::vector<Shards> reduce_scatter_together(std::span<const Shards> operands, AxisSpan axes,
+                                              std::span<const AxisList> scatter, Reducer reducer);
+  std::vector<Shards> gathered(std::span<const Shards> operands, const ProcessGroup& group);
   Shards folded(const NdArray& members, const AxisList& own, const ProcessGroup& group, AxisSpan axes, Reducer reducer);
   void gather_parts(std::vector<Shards>& sums, const ProcessGroup& group);
   Shards move(const Shards& operand, const AllToAllMove& move);

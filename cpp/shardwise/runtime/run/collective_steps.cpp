@@ -8,8 +8,10 @@ namespace shardwise {
 void CollectiveSteps::run(const Step& step, const CollectiveCall& collective) {
   if (collective.together > 1) reduce_together({&step, collective.together});
   if (!reduced_.empty()) {
-    slots_[step.outputs[0]] = reduced_.back().along(step.axes);
-    reduced_.pop_back();
+    for (const uint32_t slot : step.outputs) {
+      slots_[slot] = reduced_.back().along(slots_.axes(slot));
+      reduced_.pop_back();
+    }
     return;
   }
   std::vector<Shards> operands;
@@ -17,15 +19,19 @@ void CollectiveSteps::run(const Step& step, const CollectiveCall& collective) {
   for (const uint32_t slot : step.inputs) operands.push_back(slots_[slot]);
   // Reports and counters name the op whose bytes travel.
   communicator_.begin(step.op);
-  slots_[step.outputs[0]] = communicator_.run(collective, operands).along(step.axes);
+  const std::vector<Shards> results = communicator_.run(collective, operands);
+  // What varies along `x` before a reduction along `y` does so afterwards, and its neighbors may not.
+  for (size_t i = 0; i < results.size(); ++i) {
+    slots_[step.outputs[i]] = results[i].along(slots_.axes(step.outputs[i]));
+  }
 }
 
 void CollectiveSteps::reduce_together(std::span<const Step> batch) {
   std::vector<Shards> operands;
   std::vector<Reducer> reducers;
   for (const Step& step : batch) {
-    operands.push_back(slots_[step.inputs[0]]);
-    reducers.push_back(std::get<CollectiveCall>(step.work).reducer);
+    for (const uint32_t slot : step.inputs) operands.push_back(slots_[slot]);
+    reducers.resize(operands.size(), std::get<CollectiveCall>(step.work).reducer);
   }
   communicator_.begin(batch[0].op);
   reduced_ = communicator_.all_reduce_together(operands, std::get<CollectiveCall>(batch[0].work).axes, reducers);

@@ -5,20 +5,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..._core.ir import Op
+from ..._core.ir import Op, Value
 from .mesh_axes import AxisRef, axes_in, refs_of_attribute
 from .scope import Scope
 from .target import attributes
 
 __all__ = [
-    "WIDEST_CALL", "axes_of_dim", "dim_axes", "dims_of_exchange", "exchange_source", "exchange_tile", "mesh_of",
-    "moves_of", "permuted", "refs_of", "refs_used", "size_of", "source_mesh_of", "without",
+    "WIDEST_CALL", "Operand", "axes_of_dim", "dim_axes", "dims_of_exchange", "exchange_source", "exchange_tile",
+    "mesh_of",
+    "moves_of", "operands_of", "permuted", "refs_of", "refs_used", "size_of", "source_mesh_of", "without",
 ]  # fmt: skip
 
 
-def mesh_of(scope: Scope, op: Op) -> Any:
+@dataclass(frozen=True)
+class Operand:
+    """One operand of a collective and its result, as a collective of its own.
+
+    Attributes:
+        number: its place among the operands.
+    """
+
+    op: Op
+    number: int
+
+    @property
+    def operands(self) -> list[Value]:
+        """The operand."""
+        return [self.op.operands[self.number]]
+
+    @property
+    def results(self) -> list[Value]:
+        """Its result."""
+        return [self.op.results[self.number]]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Those of the collective."""
+        return attributes(self.op)
+
+
+def operands_of(op: Op) -> list[Operand]:
+    """The operands that a collective moves together."""
+    return [Operand(op, i) for i in range(len(op.operands))]
+
+
+def mesh_of(scope: Scope, op: Op | Operand) -> Any:
     """The mesh that a collective names."""
     return scope.shared.module.meshes[attributes(op)["mesh"].name]
 
@@ -29,7 +63,7 @@ def source_mesh_of(scope: Scope, op: Op) -> Any:
     return scope.shared.module.meshes[own["from_mesh"].name] if "from_mesh" in own else mesh_of(scope, op)
 
 
-def refs_of(scope: Scope, op: Op, name: str) -> list[AxisRef]:
+def refs_of(scope: Scope, op: Op | Operand, name: str) -> list[AxisRef]:
     """The axes of an attribute of a collective."""
     return refs_of_attribute(attributes(op)[name], mesh_of(scope, op))
 
@@ -39,7 +73,7 @@ def size_of(refs: Sequence[AxisRef]) -> int:
     return math.prod(size for _, _, size in refs)
 
 
-def dim_axes(scope: Scope, op: Op, name: str) -> dict[int, list[AxisRef]]:
+def dim_axes(scope: Scope, op: Op | Operand, name: str) -> dict[int, list[AxisRef]]:
     """The axes of each dim in an attribute of a collective, without dims that have one block."""
     mesh = mesh_of(scope, op)
     lists = [refs_of_attribute(axes, mesh) for axes in attributes(op)[name]]

@@ -56,6 +56,7 @@ class Transfer:
         kind: the kind of the ledger.
         group: the number of devices of a group.
         bytes: received by one device, in one run of the op.
+        operand: the place of what is sent among the operands of the collective.
     """
 
     source: int
@@ -64,6 +65,7 @@ class Transfer:
     bytes: float
     shape: tuple[int, ...]
     dtype: str
+    operand: int = 0
 
 
 class Line(str):
@@ -157,10 +159,10 @@ class Scope:
             tables[text] = _unused(name or f"{prefix}_{len(tables)}", tables.values())
         return tables[text]
 
-    def transfer(self, kind: str, group: int, size: float, op: Op, dtype: str | None = None) -> None:
+    def transfer(self, kind: str, group: int, size: float, op: Op, dtype: str | None = None, operand: int = 0) -> None:
         """Add a collective to the ledger, with the bytes that one device receives."""
-        kind_of = op.operands[0].type if op.operands else op.results[0].type
-        row = Transfer(self.shared.collectives - 1, kind, group, size, kind_of.shape, dtype or kind_of.dtype)
+        kind_of = op.operands[operand].type if op.operands else op.results[0].type
+        row = Transfer(self.shared.collectives - 1, kind, group, size, kind_of.shape, dtype or kind_of.dtype, operand)
         self.shared.transfers.append(row)
 
     def argument(self, value: Value, wanted: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..._core.ir import Op
 
@@ -83,6 +83,14 @@ class Target:
         return register
 
 
-def attributes(op: Op) -> dict[str, Any]:
+class HasAttributes(Protocol):
+    """An op, or a part of one."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes by name."""
+
+
+def attributes(op: HasAttributes) -> dict[str, Any]:
     """The attributes of an op, whose types its definition checks."""
     return op.attributes

@@ -8,17 +8,17 @@ travel wider. helpers.py has what takes their place.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..._core.ir import Op
 from ...dtypes import numpy_dtype
-from ..source.collectives import dim_axes, mesh_of, moves_of, permuted, refs_of, without
+from ..source.collectives import Operand, dim_axes, mesh_of, moves_of, operands_of, permuted, refs_of, without
 from ..source.literals import axes_text
 from ..source.mesh_axes import AxisRef
 from ..source.narrow_dtypes import is_narrow_float, is_small_integer
-from ..source.scope import Scope, call
+from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .movement import empty
 from .narrow import Form, converted, form_of, form_of_integer, returned
@@ -49,7 +49,7 @@ class Along:
         return self.axes + self.groups
 
 
-def along_of(scope: Scope, op: Op, refs: Sequence[AxisRef], other_mesh: Any = None) -> Along:
+def along_of(scope: Scope, op: Op | Operand, refs: Sequence[AxisRef], other_mesh: Any = None) -> Along:
     """Axes of a collective in the emitted program; ``other_mesh``: instead of the mesh that the op names."""
     mesh = mesh_of(scope, op) if other_mesh is None else other_mesh
     size = math.prod(size for _, _, size in refs)
@@ -60,12 +60,12 @@ def along_of(scope: Scope, op: Op, refs: Sequence[AxisRef], other_mesh: Any = No
     return Along(size, "ALL", f", axis_index_groups={groups}")
 
 
-def is_empty(op: Op) -> bool:
+def is_empty(op: Op | Operand) -> bool:
     """Whether a collective has no elements to send; JAX refuses some of these."""
     return 0 in op.operands[0].type.shape
 
 
-def _bytes(op: Op, dtype: str | None = None) -> float:
+def _bytes(op: Op | Operand, dtype: str | None = None) -> float:
     kind = op.operands[0].type
     return float(math.prod(kind.shape) * item_size(dtype or kind.dtype))
 
@@ -75,12 +75,12 @@ def item_size(dtype: str) -> int:
     return numpy_dtype(dtype).itemsize
 
 
-def _moves_as_bits(op: Op) -> bool:
+def _moves_as_bits(op: Op | Operand) -> bool:
     dtype = op.operands[0].type.dtype
     return is_narrow_float(dtype) or is_small_integer(dtype)
 
 
-def _moved(scope: Scope, op: Op, text: str, x: str) -> str:
+def _moved(scope: Scope, op: Op | Operand, text: str, x: str) -> str:
     """A movement whose text has ``{x}`` for its operand: narrow floats move as integers, which nobody widens."""
     if not _moves_as_bits(op):
         return text.format(x=x)
@@ -98,15 +98,44 @@ def axis_index(scope: Scope, op: Op) -> str:
     return f"jnp.asarray({table})[lax.axis_index(ALL)]"
 
 
-def _combined(scope: Scope, op: Op) -> tuple[Form | None, str, str]:
+def _combined(scope: Scope, op: Op | Operand) -> tuple[Form | None, str, str]:
     """The form in which the devices combine an operand; its dtype and reducer there."""
     dtype, reducer = op.operands[0].type.dtype, attributes(op)["reducer"]
     form = form_of(scope, dtype, reducer) if reducer in ("max", "min") else form_of_integer(dtype)
     return form, dtype if form is None else form.dtype, (form and form.reducer) or reducer
 
 
+def _each(scope: Scope, op: Op, emit: Callable[[Scope, Operand], str]) -> str:
+    """The results of all operands. XLA makes one collective of those that JAX has apart."""
+    texts = [emit(scope, operand) for operand in operands_of(op)]
+    return texts[0] if len(texts) == 1 else listed(texts)
+
+
 @emits("shardwise.all_reduce")
 def all_reduce(scope: Scope, op: Op) -> str:
+    return _sums(scope, op) or _each(scope, op, _all_reduce)
+
+
+def _sums(scope: Scope, op: Op) -> str:
+    """Several operands in one call of `lax.psum`; "" where each has another form."""
+    operands = operands_of(op)
+    along = along_of(scope, op, refs_of(scope, op, "axes"))
+    form, dtype, reducer = _combined(scope, op)
+    is_sum = form is None and _native_reduction(scope, dtype, reducer) == "lax.psum"
+    if len(operands) == 1 or not is_sum or along.size == 1 or any(map(is_empty, operands)):
+        return ""
+    for operand in operands:
+        _add_reduction(scope, operand, along.size, _bytes(operand), dtype)
+    return call("lax.psum", listed(map(scope, op.operands)), along.arguments)
+
+
+def _add_reduction(scope: Scope, operand: Operand, n: int, size: float, dtype: str) -> None:
+    count = size / item_size(dtype)
+    received = (count + (n - 2) * math.ceil(count / n)) * item_size(dtype)
+    scope.transfer("all_reduce", n, received, operand.op, operand=operand.number)
+
+
+def _all_reduce(scope: Scope, op: Operand) -> str:
     if is_empty(op):
         return empty(scope, op.results[0])
     along = along_of(scope, op, refs_of(scope, op, "axes"))
@@ -116,18 +145,17 @@ def all_reduce(scope: Scope, op: Op) -> str:
     )
 
 
-def _reduced(scope: Scope, op: Op, along: Along, dtype: str, reducer: str, x: str, size: float) -> str:
+def _reduced(scope: Scope, op: Operand, along: Along, dtype: str, reducer: str, x: str, size: float) -> str:
     if along.size == 1:
         return x
     native = _native_reduction(scope, dtype, reducer)
     n, count = along.size, size / item_size(dtype)
     if native is not None:
-        own = math.ceil(count / n)
-        scope.transfer("all_reduce", n, (count + (n - 2) * own) * item_size(dtype), op)
+        _add_reduction(scope, op, n, size, dtype)
         return call(native, x, along.arguments)
     part = math.ceil(count / n) * item_size(dtype)
-    scope.transfer("all_to_all", n, part * (n - 1), op)
-    scope.transfer("all_gather", n, part * (n - 1), op)
+    scope.transfer("all_to_all", n, part * (n - 1), op.op, operand=op.number)
+    scope.transfer("all_gather", n, part * (n - 1), op.op, operand=op.number)
     return f"{scope.helper('fold')}({x}, {along.axes}, {n}, {_FOLDS[reducer]}{along.groups})"
 
 
@@ -147,6 +175,10 @@ def _counts(dims: dict[int, list[AxisRef]]) -> dict[int, int]:
 
 @emits("shardwise.all_gather")
 def all_gather(scope: Scope, op: Op) -> str:
+    return _each(scope, op, _all_gather)
+
+
+def _all_gather(scope: Scope, op: Operand) -> str:
     if is_empty(op):
         return empty(scope, op.results[0])
     dims = dim_axes(scope, op, "gather")
@@ -154,7 +186,7 @@ def all_gather(scope: Scope, op: Op) -> str:
     along = along_of(scope, op, [ref for refs in dims.values() for ref in refs])
     if along.size == 1:
         return x
-    scope.transfer("all_gather", along.size, _bytes(op) * (along.size - 1), op)
+    scope.transfer("all_gather", along.size, _bytes(op) * (along.size - 1), op.op, operand=op.number)
     if len(dims) == 1:
         (dim,) = dims
         return _moved(scope, op, f"lax.all_gather({{x}}, {along.arguments}, axis={dim}, tiled=True)", x)
@@ -165,6 +197,10 @@ def all_gather(scope: Scope, op: Op) -> str:
 
 @emits("shardwise.reduce_scatter")
 def reduce_scatter(scope: Scope, op: Op) -> str:
+    return _each(scope, op, _reduce_scatter)
+
+
+def _reduce_scatter(scope: Scope, op: Operand) -> str:
     if is_empty(op):
         return empty(scope, op.results[0])
     dims = dim_axes(scope, op, "scatter")
@@ -186,18 +222,18 @@ def reduce_scatter(scope: Scope, op: Op) -> str:
 
 
 def _scattered(
-    scope: Scope, op: Op, along: Along, dtype: str, reducer: str, dims: dict[int, list[AxisRef]], x: str
+    scope: Scope, op: Operand, along: Along, dtype: str, reducer: str, dims: dict[int, list[AxisRef]], x: str
 ) -> str:
     size = _bytes(op) / along.size * (along.size - 1)
     is_sum = reducer == "sum" and _native_reduction(scope, dtype, "sum") == "lax.psum"
     if is_sum:
-        scope.transfer("reduce_scatter", along.size, size, op)
+        scope.transfer("reduce_scatter", along.size, size, op.op, operand=op.number)
         if len(dims) == 1:
             (dim,) = dims
             return f"lax.psum_scatter({x}, {along.arguments}, scatter_dimension={dim}, tiled=True)"
         blocks = f"{scope.helper('blocks')}({x}, {_counts(dims)})"
         return f"lax.psum_scatter({blocks}, {along.arguments})"
-    scope.transfer("all_to_all", along.size, size, op)
+    scope.transfer("all_to_all", along.size, size, op.op, operand=op.number)
     return f"{scope.helper('fold_scatter')}({x}, {along.axes}, {_counts(dims)}, {_FOLDS[reducer]}{along.groups})"
 
 

@@ -136,13 +136,14 @@ class JaxProgram:
         count = self._program.mesh.size
         found = []
         for x in self._script.transfers:
+            row = rows[x.source].separate()[x.operand]
             sent: dict[str, Any] = {
                 "kind": x.kind,
                 "group_size": x.group,
                 "bytes": x.bytes,
                 "sum_bytes": x.bytes * count,
             }
-            found.append((x.source, replace(rows[x.source], **sent, **alike)))
+            found.append((x.source, replace(row, **sent, **alike)))
         return found
 
     def _on_host(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -56,25 +56,37 @@ def axis_index(scope: Scope, op: Op) -> str:
 
 @emits("shardwise.all_reduce")
 def all_reduce(scope: Scope, op: Op) -> str:
-    return _reduced(scope, op, refs_of(scope, op, "axes"), scope(op.operands[0]))
+    return _reduced(scope, op, refs_of(scope, op, "axes"), _operand(scope, op))
+
+
+def _operand(scope: Scope, op: Op) -> str:
+    """The operand of a collective, or the tuple of them."""
+    names = [scope(operand) for operand in op.operands]
+    return names[0] if len(names) == 1 else listed(names)
 
 
 def _reduced(scope: Scope, op: Op, refs: Sequence[AxisRef], x: str) -> str:
     if size_of(refs) == 1:
         return x
-    combine = _FOLDS[attributes(op)["reducer"]]
-    return call(scope.helper("all_reduce"), x, _along(scope, mesh_of(scope, op), refs), combine)
+    combine, along = _FOLDS[attributes(op)["reducer"]], _along(scope, mesh_of(scope, op), refs)
+    if len(op.operands) > 1:
+        return call(scope.helper("all_reduce_together"), x, along, combine)
+    return call(scope.helper("all_reduce"), x, along, combine)
 
 
 @emits("shardwise.all_gather")
 def all_gather(scope: Scope, op: Op) -> str:
-    dims, x = dim_axes(scope, op, "gather"), scope(op.operands[0])
+    dims, x = dim_axes(scope, op, "gather"), _operand(scope, op)
     if not dims:
         return x
-    comm = _along_dims(scope, op, dims)
+    all_parts = f"{_along_dims(scope, op, dims)}.allgather({x})"
+    is_one = len(op.operands) == 1
+    parts = all_parts if is_one else "parts"
     if len(dims) == 1:
-        return f"np.concatenate({comm}.allgather({x}), {next(iter(dims))})"
-    return f"{scope.helper('joined')}({comm}.allgather({x}), {listed(map(str, _pairs(dims)))})"
+        text = f"np.concatenate({parts}, {next(iter(dims))})"
+    else:
+        text = f"{scope.helper('joined')}({parts}, {listed(map(str, _pairs(dims)))})"
+    return text if is_one else f"({text} for parts in zip(*{all_parts}))"
 
 
 def _pairs(dims: dict[int, list[AxisRef]]) -> list[tuple[int, int]]:
@@ -83,12 +95,17 @@ def _pairs(dims: dict[int, list[AxisRef]]) -> list[tuple[int, int]]:
 
 @emits("shardwise.reduce_scatter")
 def reduce_scatter(scope: Scope, op: Op) -> str:
-    dims, x = dim_axes(scope, op, "scatter"), scope(op.operands[0])
+    dims, x = dim_axes(scope, op, "scatter"), _operand(scope, op)
     scattered = [ref for refs in dims.values() for ref in refs]
     if dims:
         comm, combine = _along_dims(scope, op, dims), _FOLDS[attributes(op)["reducer"]]
-        blocks = call(scope.helper("blocks"), x, listed(map(str, _pairs(dims))))
-        x = f"{scope.helper('fold')}({comm}.alltoall({blocks}), {combine})"
+        pairs, fold = listed(map(str, _pairs(dims))), scope.helper("fold")
+        blocks = [call(scope.helper("blocks"), scope(operand), pairs) for operand in op.operands]
+        if len(blocks) == 1:
+            x = f"{fold}({comm}.alltoall({blocks[0]}), {combine})"
+        else:
+            rows = f"{comm}.alltoall(list(zip({', '.join(blocks)})))"
+            x = f"tuple({fold}(parts, {combine}) for parts in zip(*{rows}))"
     return _reduced(scope, op, without(refs_of(scope, op, "axes"), scattered), x)
 
 

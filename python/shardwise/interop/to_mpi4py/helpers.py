@@ -49,6 +49,14 @@ def all_reduce(x, comm, combine):
     return np.concatenate(comm.allgather(fold(pieces, combine))).reshape(np.shape(x))
 
 
+def all_reduce_together(arrays, comm, combine):
+    """all_reduce of several arrays, in the same messages."""
+    cut = [np.array_split(np.ravel(x), comm.size) for x in arrays]
+    own = [fold(pieces, combine) for pieces in zip(*comm.alltoall(list(zip(*cut))))]
+    all_pieces = zip(*comm.allgather(own))
+    return [np.concatenate(pieces).reshape(np.shape(x)) for x, pieces in zip(arrays, all_pieces)]
+
+
 def blocks(x, counts):
     """The blocks of x: (dim, number of blocks), the first dim major."""
     parts = [x]

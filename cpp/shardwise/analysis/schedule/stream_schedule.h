@@ -13,7 +13,7 @@
 // A stream does its tasks in the order in which they are issued. Kernels are issued in the order of the graph. A transfer
 // that waits for a kernel is issued after it, at once or a part of the way to the first kernel that needs it, so that one that
 // is needed sooner can pass. One that waits for none, as a gather of weights, is issued some kernels before it is needed. The
-// part and the number are the best of a few. For one order, no start is earlier if any task takes longer: so that is true
+// part and the number are the best of a few, and of the order of the program. For one order, no start is earlier if any task takes longer: so that is true
 // for the best of them, too, and more work never takes less time.
 #pragma once
 
@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-#include "shardwise/analysis/task_graph.h"
+#include "shardwise/analysis/schedule/task_graph.h"
 
 namespace shardwise {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/analysis/stream_schedule.h"
+#include "shardwise/analysis/schedule/stream_schedule.h"
 
 #include <algorithm>
 #include <random>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/analysis/task_graph.h"
+#include "shardwise/analysis/schedule/task_graph.h"
 
 #include <algorithm>
 #include <functional>

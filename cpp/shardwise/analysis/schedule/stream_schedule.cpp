@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/analysis/stream_schedule.h"
+#include "shardwise/analysis/schedule/stream_schedule.h"
 
 #include <algorithm>
 #include <numeric>
@@ -226,12 +226,16 @@ StreamSchedule schedule(const TaskGraph& graph, std::span<const TaskTime> times,
     for (int64_t ahead = 1; ahead < 4 * windows.kernels; ahead *= 4) aheads.push_back(ahead);
   }
   if (has_late) delays = {0, 1, 2, 4, 8, 16};
-  std::optional<Simulation> best;
+  // A program may have its transfers where they are best issued.
+  std::vector<uint32_t> as_written(times.size());
+  std::iota(as_written.begin(), as_written.end(), 0);
+  std::optional<Simulation> best(std::in_place, graph, times, streams);
+  best->run(as_written);
   for (const int64_t ahead : aheads) {
     for (const int64_t delay : delays) {
       Simulation found(graph, times, streams);
       found.run(issue_order(graph, windows, {ahead, delay}));
-      if (!best || found.length() < best->length()) best.emplace(std::move(found));
+      if (found.length() < best->length()) best.emplace(std::move(found));
     }
   }
   return best->schedule();
