@@ -11,6 +11,7 @@
 #include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
+#include "shardwise/analysis/opposite_shifts.h"
 #include "shardwise/analysis/stream_schedule.h"
 #include "shardwise/base/quantity.h"
 #include "shardwise/ir/op_def.h"
@@ -83,9 +84,12 @@ class StepTimer {
     RegionTimes made;
     made.graph = task_graph(module_, id, fusion_);
     made.busy.assign(streams(), 0);
+    const std::vector<bool> takes_no_time =
+        mode_ == Mode::kUpper ? std::vector<bool>() : shifts_beside_opposite(module_, made.graph, hardware_);
     for (const Task& task : made.graph.tasks) {
       std::vector<int64_t> busy(streams(), 0);
-      made.times.push_back(time_of(task, busy));
+      const bool is_beside = !takes_no_time.empty() && takes_no_time[made.times.size()];
+      made.times.push_back(is_beside ? TaskTime{} : time_of(task, busy));
       for (size_t s = 0; s < busy.size(); ++s) made.busy[s] = saturated_sum(made.busy[s], busy[s]);
     }
     switch (mode_) {

@@ -22,6 +22,13 @@ enum class Strategy : uint8_t { kBasic, kAggressive };
 //   kBytes   the bytes that a device receives: work may be repeated, and a message passed on from device to device
 enum class Objective : uint8_t { kTime, kBytes };
 
+// Where products overlap with the collective that brings their operand or takes their result (partition/window_einsums.h):
+//   kMemory   where the program would not fit in its memory limit otherwise
+//   kTime     there, and where it takes less time
+//   kAlways   wherever it is possible
+//   kNever    nowhere
+enum class WindowedEinsum : uint8_t { kMemory, kTime, kAlways, kNever };
+
 struct CompileOptions {
   Strategy strategy = Strategy::kAggressive;
   bool conservative = false;      // propagate full axes only, and nothing along dims whose elements are exchanged
@@ -31,6 +38,7 @@ struct CompileOptions {
   int64_t memory_limit = 0;          // bytes of a device; 0: none
   std::vector<size_t> donated = {};  // arguments whose memory a run may free or reuse
   std::string shard_update = {};     // the axes that weight updates are split over, {"data"}; empty: none
+  WindowedEinsum windowed_einsum = WindowedEinsum::kMemory;
   std::string gather_dtype = {};     // in which products receive weights whose updates are split; empty: their own
 };
 
@@ -39,6 +47,7 @@ std::string_view name(Strategy strategy);
 void set_strategy(CompileOptions& options, std::string_view name);
 void set_objective(CompileOptions& options, std::string_view name);
 void set_memory_limit(CompileOptions& options, std::string_view bytes);
+void set_windowed_einsum(CompileOptions& options, std::string_view name);
 void set_donated(CompileOptions& options, std::string_view numbers);  // "0,3"
 inline void set_hardware(CompileOptions& options, std::string_view text) { options.hardware = text; }
 inline void set_shard_update(CompileOptions& options, std::string_view axes) { options.shard_update = axes; }
@@ -60,6 +69,7 @@ inline constexpr CompileOption kCompileOptions[] = {
     {.name = "donated", .set = set_donated},
     {.name = "shard_update", .set = set_shard_update},
     {.name = "gather_dtype", .set = set_gather_dtype},
+    {.name = "windowed_einsum", .set = set_windowed_einsum},
 };
 
 // Options that a pass reads: bit i is for kCompileOptions[i].

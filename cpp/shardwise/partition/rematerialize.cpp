@@ -17,6 +17,7 @@
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/partition/repeated_values.h"
+#include "shardwise/partition/window_at_peak.h"
 
 namespace shardwise {
 namespace {
@@ -61,6 +62,7 @@ class Rematerializer {
       : limit_(context.options.memory_limit),
         donated_(context.options.donated),
         hardware_(hardware_called(context.options.hardware)),
+        may_window_(context.options.windowed_einsum != WindowedEinsum::kNever),
         poll_(context.poll) {}
 
   // What is computed again behind one peak is alive at the next one. So what runs before it is cut into segments, fewer and
@@ -69,17 +71,8 @@ class Rematerializer {
     MemoryPlan plan{.limit_bytes = limit_};
     plan.before_bytes = plan.after_bytes = live_walk(module, donated_).use.peak_bytes;
     if (plan.before_bytes <= limit_) return plan;
-    std::optional<Attempt> best;
-    for (const int64_t eighths : kTightened) {
-      for (const int64_t segments : kSegments) {
-        if (poll_) poll_();
-        Attempt attempt = lower(module, limit_ / 8 * eighths, segments);
-        plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
-        if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
-        if (best && is_good(*best)) break;
-      }
-      if (best && is_good(*best)) break;
-    }
+    std::optional<Attempt> best = best_attempt(module, plan, false);
+    if (!best && may_window_) best = best_attempt(module, plan, true);
     if (!best) fail_with(plan);
     module = std::move(best->module);
     plan.after_bytes = best->peak;
@@ -104,19 +97,45 @@ class Rematerializer {
   // No plan takes less than its bound.
   static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
 
+  // The one that takes the least time of those within the limit.
+  std::optional<Attempt> best_attempt(const Module& module, MemoryPlan& plan, bool windows) const {
+    std::optional<Attempt> best;
+    for (const int64_t eighths : kTightened) {
+      for (const int64_t segments : kSegments) {
+        if (poll_) poll_();
+        Attempt attempt = lower(module, limit_ / 8 * eighths, segments, windows);
+        plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
+        if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
+        if (best && is_good(*best)) return best;
+      }
+    }
+    return best;
+  }
+
   // Lowers one peak after the other to `aim`, or as far as it goes.
-  Attempt lower(const Module& module, int64_t aim, int64_t segments) const {
+  Attempt lower(const Module& module, int64_t aim, int64_t segments, bool windows) const {
     Attempt made{.module = module};
     LiveWalk walk = live_walk(made.module, donated_);
     made.peak = walk.use.peak_bytes;
-    for (int without_gain = 0; walk.use.peak_bytes > limit_; ++made.rounds) {
-      if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
-      if (!lower_peak(made, walk, aim, segments)) break;
+    for (int without_gain = 0; walk.use.peak_bytes > limit_;) {
+      // There are only so many products, so that windows are no rounds.
+      const bool is_windowed = windows && add_window(made, walk);
+      if (!is_windowed) {
+        if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
+        if (!lower_peak(made, walk, aim, segments)) break;
+        ++made.rounds;
+      }
       walk = live_walk(made.module, donated_);
-      without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
+      if (!is_windowed) without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
       made.peak = std::min(made.peak, walk.use.peak_bytes);
     }
     return made;
+  }
+
+  bool add_window(Attempt& made, const LiveWalk& walk) const {
+    const std::optional<RepeatedRow> row = window_at_peak(made.module, walk, *hardware_);
+    if (row) made.rows.push_back(*row);
+    return row.has_value();
   }
 
   // False if nothing at the peak can be computed again.
@@ -146,6 +165,7 @@ class Rematerializer {
   const int64_t limit_;
   const std::vector<size_t> donated_;
   const HardwarePtr hardware_;
+  const bool may_window_;
   const std::function<void()> poll_;
 };
 

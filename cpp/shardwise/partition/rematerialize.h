@@ -9,7 +9,8 @@
 //   return dot_general %h, %z             %h_again = tanh %x {shardwise.again = 1 : i64}
 //                                         return dot_general %h_again, %z
 //
-// Placements stay, and copies compute the same bits. The memory is that of analysis/live_bytes.h: after each round it is
+// Where that is not enough, products run in loops that hold one block of an operand at a time (window_at_peak.h).
+// Placements stay, and copies compute the same bits; the sums of a loop are within rounding. The memory is that of analysis/live_bytes.h: after each round it is
 // measured again, and the next peak is looked at. OutOfMemoryError, with the smallest peak that was found, for a limit that
 // cannot be kept.
 #pragma once
@@ -24,6 +25,7 @@ inline constexpr Pass kRematerialize{.name = "rematerialize",
                                      .run = rematerialize,
                                      .needs_runnable = true,
                                      .takes = {.first = Stage::kLocal},
-                                     .reads = option("memory_limit") | option("hardware") | option("donated")};
+                                     .reads = option("memory_limit") | option("hardware") | option("donated") |
+                                              option("windowed_einsum")};
 
 }  // namespace shardwise

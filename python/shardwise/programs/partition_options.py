@@ -26,6 +26,8 @@ __all__ = ["DEFAULT_OPTIONS", "OBJECTIVES", "Objective", "PartitionKeywords", "P
 
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
+WindowedEinsum = Literal["time", "always", "never"]
+WINDOWED_EINSUMS: Final[tuple[WindowedEinsum, ...]] = get_args(WindowedEinsum)
 DEFAULT_HARDWARE: Final = load("default")
 
 
@@ -82,6 +84,10 @@ class PartitionOptions:
         gather_dtype: with ``shard_update``: the dtype in which the forward pass receives weights that nothing but
             products reads, such as ``"bfloat16"``; by default that of the weight, or that to which the forward pass
             converts it.
+        windowed_einsum: where a product runs as a loop that multiplies each block of a gathered operand while the next
+            one travels, or sends each sum on as soon as it is made (``docs/windowed_einsum.md``). ``"time"``: where
+            :meth:`Program.estimate` takes less time. ``"always"``: wherever that is possible. ``"never"``: nowhere. By
+            default, where the program would not fit in its memory_limit otherwise; ``"time"`` includes that.
     """
 
     objective: Objective = field(default="time", metadata={"choices": OBJECTIVES})
@@ -89,6 +95,7 @@ class PartitionOptions:
     memory_limit: int | None = field(default=None, metadata={"check": checked_limit})
     shard_update: str | None = field(default=None, metadata={"check": checked_axes})
     gather_dtype: str | None = field(default=None, metadata={"check": checked_float})
+    windowed_einsum: WindowedEinsum | None = field(default=None, metadata={"choices": WINDOWED_EINSUMS})
 
     @property
     def is_by_bytes(self) -> bool:
@@ -126,3 +133,4 @@ class PartitionKeywords(TypedDict, total=False):
     memory_limit: int | str | Hardware | os.PathLike[str] | None
     shard_update: Axis | Sequence[Axis] | None
     gather_dtype: Any
+    windowed_einsum: WindowedEinsum | None

@@ -13,7 +13,7 @@ from .tables import LocatedRow, Report, format_bytes, short_location
 __all__ = ["Rematerialization", "RematerializedRow", "rematerialization_of"]
 
 
-How = Literal["gathered again", "computed again", "sent again", "kept"]
+How = Literal["gathered again", "computed again", "sent again", "windowed", "kept"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class RematerializedRow(LocatedRow):
     Attributes:
         value: the variable that holds it; "" where it has none.
         op: the op that makes it.
-        how: ``"gathered again"``, ``"computed again"``, ``"sent again"`` (other collectives), or ``"kept"``.
+        how: ``"gathered again"``, ``"computed again"``, ``"sent again"`` (other collectives), ``"windowed"`` (a product
+            in a loop, so that no device has the whole operand), or ``"kept"``.
         bytes: less at the peak, of all trips if it is in a loop; negative for a value that is kept instead.
         ps: picoseconds more in a run.
         file, line: the user's source line.
@@ -100,8 +101,8 @@ class Rematerialization(Report[RematerializedRow]):
 def rematerialization_of(limit: int, before: int, after: int, rows: Sequence[tuple[Any, ...]]) -> Rematerialization:
     """The report of what the extension says of a compiled program."""
     made = []
-    for value, op, is_transfer, size, ps, file, line in rows:
-        again: How = "computed again"
+    for value, op, is_transfer, is_windowed, size, ps, file, line in rows:
+        again: How = "windowed" if is_windowed else "computed again"
         if is_transfer:
             again = "gathered again" if op == "shardwise.all_gather" else "sent again"
         made.append(RematerializedRow(value, op, "kept" if size < 0 else again, size, ps, file, line))
