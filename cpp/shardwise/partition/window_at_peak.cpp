@@ -2,7 +2,7 @@
 #include "shardwise/partition/window_at_peak.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -12,42 +12,39 @@
 namespace shardwise {
 namespace {
 
-// Of what a window has no array of.
-int64_t freed_bytes(const Module& local, const WindowedDot& dot, const std::unordered_map<ValueId, int64_t>& alive) {
+// Whether something that a window has no array of is alive.
+bool holds_alive(const Module& local, const WindowedDot& dot, const std::unordered_set<ValueId>& alive) {
   std::vector<OpId> gone = dot.between;
   gone.push_back(dot.gathers ? dot.collective : dot.products.front().op);
-  int64_t bytes = 0;
-  for (const OpId op : gone) {
-    const auto found = alive.find(local.result(op));
-    if (found != alive.end()) bytes += found->second;
-  }
-  // Two blocks are alive instead.
-  const TensorType& block =
-      dot.gathers ? local.type(OpView(local, dot.collective).operand(0)) : local.type(local.result(dot.collective));
-  return bytes - 2 * block.byte_quantity();
+  return std::ranges::any_of(gone, [&](OpId op) { return alive.contains(local.result(op)); });
 }
 
 }  // namespace
 
 std::optional<RepeatedRow> window_at_peak(Module& local, const LiveWalk& walk, const Hardware& hardware) {
-  std::unordered_map<ValueId, int64_t> alive;
-  for (const LiveBuffers& buffers : walk.use.at_peak) alive[buffers.value] += buffers.bytes;
-  std::vector<WindowedDot> dots = windowed_dots(local, true);
-  std::vector<int64_t> freed;
-  for (const WindowedDot& dot : dots) freed.push_back(freed_bytes(local, dot, alive));
-  const auto most = std::ranges::max_element(freed);
-  if (most == freed.end() || *most <= 0) return std::nullopt;
-  WindowedDot& dot = dots[static_cast<size_t>(most - freed.begin())];
-  const WindowedTime time = WindowedTimes(local, hardware).of(dot);
-  const OpId op = dot.products.front().op;
+  std::unordered_set<ValueId> alive;
+  for (const LiveBuffers& buffers : walk.use.at_peak) alive.insert(buffers.value);
+  WindowedTimes times(local, hardware);
+  std::optional<ChosenWindow> chosen;
+  WindowedTime time;
+  int64_t freed = 0;
+  for (WindowedDot& dot : windowed_dots(local, true)) {
+    if (!holds_alive(local, dot, alive)) continue;
+    const WindowedTime& found = times.of(dot);
+    if (found.gathered_bytes - found.loop_bytes <= freed) continue;
+    freed = found.gathered_bytes - found.loop_bytes;
+    time = found;
+    chosen = {std::move(dot), found.ring};
+  }
+  if (!chosen) return std::nullopt;
+  const OpId op = chosen->dot.products.front().op;
   const RepeatedRow row{.loc = local.op(op).loc,
                         .op = OpView(local, op).name(),
                         .is_windowed = true,
-                        .bytes = *most,
+                        .bytes = freed,
                         .ps = std::max<int64_t>(time.loop_ps - time.gathered_ps, 0)};
   // Of a gather that stays, since another product reads it, nothing is freed before that one is in a window, too.
-  const ChosenWindow chosen{std::move(dot), time.ring};
-  write_windows(local, {&chosen, 1});
+  write_windows(local, {&*chosen, 1});
   return row;
 }
 

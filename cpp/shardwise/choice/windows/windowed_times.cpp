@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "shardwise/analysis/live_bytes.h"
 #include "shardwise/analysis/step_estimate.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 
@@ -29,9 +30,9 @@ class ScratchProgram {
     copy_.op(op, builder_.region());
     is_made_.insert(local_.result(op));
   }
-  int64_t estimate_ps(std::vector<ValueId> results, const Hardware& hardware) {
+  Module take(std::vector<ValueId> results) {
     module_.region(builder_.region()).results = std::move(results);
-    return estimate_step(module_, hardware).estimate_ps;
+    return std::move(module_);
   }
   ValueId image(ValueId value) const { return copy_(value); }
 
@@ -63,40 +64,54 @@ const WindowedTime& WindowedTimes::of(const WindowedDot& dot) {
 }
 
 WindowedTime WindowedTimes::timed(const WindowedDot& dot) const {
-  WindowedTime time{.products_ps = products_ps(dot, false),
-                    .gathered_ps = products_ps(dot, true),
-                    .loop_ps = loop_ps(dot, Ring::kOneWay)};
-  if (!has_ring(dot, Ring::kBothWays)) return time;
-  const int64_t both = loop_ps(dot, Ring::kBothWays);
-  if (both < time.loop_ps) time.loop_ps = both, time.ring = Ring::kBothWays;
+  const auto time_of = [&](const Module& program) { return estimate_step(program, hardware_).estimate_ps; };
+  const Module gathered = products(dot, true);
+  Module fastest = loop(dot, Ring::kOneWay);
+  WindowedTime time{.products_ps = time_of(products(dot, false)),
+                    .gathered_ps = time_of(gathered),
+                    .loop_ps = time_of(fastest),
+                    .gathered_bytes = live_bytes(gathered).peak_bytes};
+  if (has_ring(dot, Ring::kBothWays)) {
+    Module both = loop(dot, Ring::kBothWays);
+    const int64_t ps = time_of(both);
+    if (ps < time.loop_ps) {
+      time.loop_ps = ps;
+      time.ring = Ring::kBothWays;
+      fastest = std::move(both);
+    }
+  }
+  time.loop_bytes = live_bytes(fastest).peak_bytes;
   return time;
 }
 
-int64_t WindowedTimes::loop_ps(const WindowedDot& dot, Ring ring) const {
+Module WindowedTimes::loop(const WindowedDot& dot, Ring ring) const {
   ScratchProgram program(local_);
   WindowOperands operands = window_operands(local_, dot);
   if (dot.gathers) operands.shard = program.argument(operands.shard);
   for (ValueId& other : operands.others) other = program.argument(other);
-  return program.estimate_ps(build_windowed_dot(program.builder(), local_, dot, operands, ring), hardware_);
+  return program.take(build_windowed_dot(program.builder(), local_, dot, operands, ring));
 }
 
-int64_t WindowedTimes::products_ps(const WindowedDot& dot, bool with_collective) const {
+Module WindowedTimes::products(const WindowedDot& dot, bool with_collective) const {
   ScratchProgram program(local_);
-  const auto add_collective = [&] {
-    if (!with_collective) return;
-    if (dot.gathers) program.add(dot.collective);
+  const auto add_between = [&] {
     for (const OpId op : dot.between) program.add(op);
-    if (!dot.gathers) program.add(dot.collective);
   };
-  if (dot.gathers) add_collective();
+  if (dot.gathers && with_collective) {
+    program.add(dot.collective);
+    add_between();
+  }
   std::vector<ValueId> results;
   for (const WindowedDot::Product& product : dot.products) {
     program.add(product.op);
     results.push_back(program.image(local_.result(product.op)));
   }
-  if (!dot.gathers) add_collective();
-  if (!dot.gathers && with_collective) results = {program.image(local_.result(dot.collective))};
-  return program.estimate_ps(std::move(results), hardware_);
+  if (!dot.gathers && with_collective) {
+    add_between();
+    program.add(dot.collective);
+    results = {program.image(local_.result(dot.collective))};
+  }
+  return program.take(std::move(results));
 }
 
 }  // namespace shardwise

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -61,6 +62,61 @@ std::optional<size_t> only_dim(const std::vector<AxisList>& axes) {
   return found;
 }
 
+std::optional<size_t> kept_by_reshape(const Dims& from, const Dims& to, size_t dim) {
+  const int64_t size = from[dim], before = element_count(DimSpan(from).first(dim));
+  int64_t passed = 1;
+  for (size_t d = 0; size > 1 && d < to.size(); ++d) {
+    if (passed == before && to[d] == size) return d;
+    passed *= to[d];
+  }
+  return std::nullopt;
+}
+
+std::optional<size_t> dim_before(const OpView& op, size_t dim) {
+  if (op.name() == "stablehlo.transpose") return static_cast<size_t>(op.attrs().get<IntArray>("permutation")[dim]);
+  if (op.name() != "stablehlo.reshape") return std::nullopt;
+  return kept_by_reshape(op.result_type().shape, op.operand_type(0).shape, dim);
+}
+
+struct GatheredDim {
+  size_t dim = 0;
+  AxisList axes = {};
+};
+
+bool is_in_place(const ExchangeTarget& to, const ExchangeSource& from) {
+  return from.scale == 1 && from.offset == 0 && from.holes == 1 && from.begin == 0 && from.end >= to.size &&
+         from.size == to.size;
+}
+
+// Of an exchange that is a gather without its padding.
+std::optional<GatheredDim> gathered_by_exchange(const OpView& op) {
+  const ExchangeMap map = exchange_map(op);
+  if (map.is_across_meshes() || map.from.size() != 1 || op.operand_count() != 1) return std::nullopt;
+  std::optional<GatheredDim> found;
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    const ExchangeTarget& to = map.to[d];
+    const ExchangeSource& from = map.from[0][d];
+    if (!is_in_place(to, from)) return std::nullopt;
+    if (to.axes == from.axes) {
+      if (to.rows != from.block || to.step != to.rows) return std::nullopt;
+    } else if (to.axes.empty() && !found) {
+      found = {d, from.axes};
+    } else {
+      return std::nullopt;
+    }
+  }
+  return found;
+}
+
+// The only dim that an op gathers, if it does nothing else.
+std::optional<GatheredDim> gathered_dim(const OpView& op) {
+  if (op.def().traits.collective == CollectiveKind::kExchange) return gathered_by_exchange(op);
+  if (op.def().traits.collective != CollectiveKind::kAllGather) return std::nullopt;
+  const std::vector<AxisList> axes = collective_dim_axes(op, "gather");
+  const std::optional<size_t> dim = only_dim(axes);
+  return dim ? std::optional(GatheredDim{*dim, axes[*dim]}) : std::nullopt;
+}
+
 bool is_dot(const OpView& op) { return op.name() == dot_general_ops().front().name; }
 
 // Whether a slice or a pad changes the end of one dim alone.
@@ -106,7 +162,7 @@ class WindowSearch {
       const OpView op(module_, id);
       // A collective that no need of an op has caused is one that the user wrote.
       const bool is_caused = op.attrs().find("cause") != nullptr;
-      if (is_caused && op.def().traits.collective == CollectiveKind::kAllGather) add_gather(op);
+      if (is_caused) add_gather(op);
       if (is_caused && op.def().traits.collective == CollectiveKind::kReduceScatter) add_reduction(op);
       for (const RegionId inner : op.regions()) visit(inner);
     }
@@ -115,18 +171,25 @@ class WindowSearch {
   // ---- gathers -----------------------------------------------------------------------------------------------------
 
   void add_gather(const OpView& op) {
-    const std::vector<AxisList> axes = collective_dim_axes(op, "gather");
-    const std::optional<size_t> dim = only_dim(axes);
-    if (!dim || !is_ring(op, *dim, axes[*dim])) return;
-    WindowedDot window = window_of(op, *dim, axes[*dim]);
+    const std::optional<GatheredDim> gathers = gathered_dim(op);
+    if (!gathers || !is_ring(op, gathers->dim, gathers->axes)) return;
+    WindowedDot window = window_of(op, gathers->dim, gathers->axes);
     ValueId gathered = op.result();
-    const std::optional<Use> use = only_use(module_, gathered);
-    if (use && use->op && cuts_end_of(OpView(module_, use->op), *dim)) {
-      window.between.push_back(use->op);
-      gathered = module_.result(use->op);
+    for (OpId next = mover(window, gathered); next; next = mover(window, gathered)) {
+      window.dim = dim_after(OpView(module_, next), window.dim).value_or(window.dim);
+      window.between.push_back(next);
+      gathered = module_.result(next);
     }
     if (!add_readers(window, gathered) || window.products.empty()) return;
     add_placed(std::move(window));
+  }
+
+  // The only reader of the value, if it leaves the gathered dim whole or cuts its padding off.
+  OpId mover(const WindowedDot& window, ValueId gathered) {
+    const std::optional<Use> use = only_use(module_, gathered);
+    if (!use || !use->op || module_.op(use->op).parent != module_.op(window.collective).parent) return {};
+    const OpView op(module_, use->op);
+    return cuts_end_of(op, window.dim) || dim_after(op, window.dim) ? op.id() : OpId{};
   }
 
   // False where anything else than a product of the same region reads the value.
@@ -175,12 +238,15 @@ class WindowSearch {
     window.gathers = false;
     window.block = op.result_type().shape[*dim];
     OpId made = maker(op);
-    if (made && pads_end_of(OpView(module_, made), *dim)) {
-      window.between.push_back(made);
-      made = maker(OpView(module_, made));
+    for (; made; made = maker(OpView(module_, made))) {
+      const OpView moved(module_, made);
+      const std::optional<size_t> before = dim_before(moved, window.dim);
+      if (!before && !pads_end_of(moved, window.dim)) break;
+      window.dim = before.value_or(window.dim);
+      window.between.insert(window.between.begin(), made);
     }
     if (!made || !is_dot(OpView(module_, made))) return;
-    window.products.push_back({made, dims_of_result(OpView(module_, made), *dim)});
+    window.products.push_back({made, dims_of_result(OpView(module_, made), window.dim)});
     found_.push_back(std::move(window));
   }
 
@@ -202,6 +268,7 @@ class WindowSearch {
             .mesh = collective_mesh(op),
             .axes = axes,
             .dim = dim,
+            .collective_dim = dim,
             .block = op.operand_type(0).shape[dim]};
   }
 
@@ -214,6 +281,12 @@ class WindowSearch {
 }  // namespace
 
 std::vector<WindowedDot> windowed_dots(Module& local, bool splits) { return WindowSearch(local, splits).run(); }
+
+std::optional<size_t> dim_after(const OpView& op, size_t dim) {
+  if (op.name() == "stablehlo.transpose") return place_in(op.attrs().get<IntArray>("permutation"), static_cast<int64_t>(dim));
+  if (op.name() != "stablehlo.reshape") return std::nullopt;
+  return kept_by_reshape(op.operand_type(0).shape, op.result_type().shape, dim);
+}
 
 bool has_ring(const WindowedDot& dot, Ring ring) { return ring == Ring::kOneWay || dot.block > 1; }
 

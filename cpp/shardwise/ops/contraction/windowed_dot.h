@@ -42,7 +42,7 @@ struct WindowedDims {
   std::optional<size_t> lhs, rhs, result;
 };
 
-// A collective along one dim, and its products: those that read what an all_gather makes, or the one whose result a
+// A collective along one dim, and its products: those that read what an all_gather makes, or an exchange that is one, or the one whose result a
 // reduce_scatter takes. All of them are ops of one region.
 struct WindowedDot {
   struct Product {
@@ -51,18 +51,24 @@ struct WindowedDot {
     bool gathers_lhs = false;  // of an all_gather: the operand that is gathered, or else the rhs
   };
   OpId collective;
-  std::vector<OpId> between = {};  // what cuts off the padding behind a gather, or adds it in front of a reduction
+  // From the collective to the products or the reverse: what cuts off or adds padding, and reshapes and transposes that keep the
+  // dim whole, such as one that drops the dim of a scan's rows.
+  std::vector<OpId> between = {};
   std::vector<Product> products = {};  // the loop takes the place of the first one, or of the reduce_scatter
   bool gathers = true;
   MeshPtr mesh = nullptr;
   AxisList axes = {};  // of the ring
-  size_t dim = 0;      // of the collective's tensors
+  size_t dim = 0;      // of what the products read or make
+  size_t collective_dim = 0;
   int64_t block = 0;   // rows of a device along it
 };
 
 // All of a local program; a product may be in two of them. A gather whose readers cannot stand in one loop is in one window for
 // each of them if `splits`: then it is sent once for each.
 std::vector<WindowedDot> windowed_dots(Module& local, bool splits);
+
+// The dim of the result that dim `dim` of the operand becomes, if the op is a reshape or a transpose that keeps it whole.
+std::optional<size_t> dim_after(const OpView& op, size_t dim);
 
 // Whether a block has enough rows to travel by this ring.
 bool has_ring(const WindowedDot& dot, Ring ring);

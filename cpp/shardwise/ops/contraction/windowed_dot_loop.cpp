@@ -93,6 +93,24 @@ class WindowedLoop {
     return missing == 0 ? value : build_pad_along(builder_, value, 0, dim, 0, missing);
   }
 
+  // A block as the ops between would leave it: all but its padding.
+  ValueId moved(ValueId block, size_t dim) const {
+    for (const OpId id : dot_.between) {
+      const OpView op(local_, id);
+      const std::optional<size_t> after = dim_after(op, dim);
+      if (!after) continue;
+      if (const auto* permutation = op.attrs().find<IntArray>("permutation")) {
+        block = build_transpose(builder_, block, *permutation);
+      } else {
+        Dims shape = op.result_type().shape;
+        shape[*after] = module_.type(block).shape[dim];
+        block = build_reshape(builder_, block, shape);
+      }
+      dim = *after;
+    }
+    return block;
+  }
+
   ValueId permuted(Builder& builder, ValueId value, int64_t shift) const {
     const ValueId moved = create_ring_shift(builder, *dot_.mesh, value, dot_.axes, shift);
     const Attrs& from = OpView(local_, dot_.collective).attrs();
@@ -136,8 +154,9 @@ class WindowedLoop {
 
   std::vector<ValueId> gathered() {
     std::vector<ValueId> carries;
+    const ValueId shard = moved(operands_.shard, dot_.collective_dim);
     for (const Stream& stream : streams_) {
-      carries.push_back(build_slice_along(builder_, operands_.shard, dot_.dim, stream.offset, stream.offset + stream.rows));
+      carries.push_back(build_slice_along(builder_, shard, dot_.dim, stream.offset, stream.offset + stream.rows));
     }
     for (size_t k = 0; k < dot_.products.size(); ++k) {
       const Product& product = dot_.products[k];
@@ -165,27 +184,56 @@ class WindowedLoop {
 
   // The results so far with the products of the blocks that are here in this trip.
   std::vector<ValueId> with_blocks(Builder& builder, ValueId trip, std::span<const ValueId> values) const {
-    const std::span<const ValueId> sums = values.subspan(streams_.size());
-    std::vector<ValueId> next(sums.begin(), sums.end());
-    for (size_t s = 0; s < streams_.size(); ++s) {
-      const ValueId row = first_row(builder, streams_[s], trip, streams_[s].shift > 0);
-      for (size_t k = 0; k < next.size(); ++k) next[k] = with_block(builder, k, next[k], values[s], row);
+    const std::span<const ValueId> blocks = values.first(streams_.size()), sums = values.subspan(streams_.size());
+    std::vector<ValueId> rows, next;
+    for (const Stream& stream : streams_) rows.push_back(first_row(builder, stream, trip, stream.shift > 0));
+    for (size_t k = 0; k < sums.size(); ++k) {
+      const bool is_summed = !dot_.products[k].dims.result;
+      next.push_back(is_summed ? with_sum(builder, k, sums[k], blocks, rows) : with_parts(builder, k, sums[k], blocks, rows));
     }
     return next;
   }
 
-  ValueId with_block(Builder& builder, size_t k, ValueId sum, ValueId block, ValueId row) const {
+  // What the other operand has beside a block.
+  ValueId other_of(Builder& builder, size_t k, ValueId block, ValueId row) const {
     const Product& product = dot_.products[k];
-    const int64_t rows = module_.type(block).shape[dot_.dim];
-    ValueId other = operands_.others[k];
     const std::optional<size_t> read = product.gathers_lhs ? product.dims.rhs : product.dims.lhs;
-    if (read) other = rows_of(builder, other, *read, row, rows);
-    if (!product.dims.result) block = masked(builder, block, row, op_of(product).operand_type(product.gathers_lhs ? 0 : 1));
-    const ValueId part = partial(builder, product, product.gathers_lhs ? block : other, product.gathers_lhs ? other : block,
-                                 module_.type(sum).dtype);
-    if (!product.dims.result) return builder.create(adding_op(module_.type(sum).dtype), {sum, part});
-    const size_t ndim = module_.type(sum).shape.size();
-    return build_dynamic_update_slice(builder, sum, part, starts(builder, ndim, *product.dims.result, row));
+    if (!read) return operands_.others[k];
+    return rows_of(builder, operands_.others[k], *read, row, module_.type(block).shape[dot_.dim]);
+  }
+
+  ValueId product_of(Builder& builder, size_t k, ValueId block, ValueId other, DType dtype) const {
+    const Product& product = dot_.products[k];
+    return partial(builder, product, product.gathers_lhs ? block : other, product.gathers_lhs ? other : block, dtype);
+  }
+
+  ValueId with_parts(Builder& builder, size_t k, ValueId made, std::span<const ValueId> blocks,
+                     std::span<const ValueId> rows) const {
+    const TensorType type = module_.type(made);
+    for (size_t s = 0; s < blocks.size(); ++s) {
+      const ValueId other = other_of(builder, k, blocks[s], rows[s]);
+      const ValueId part = product_of(builder, k, blocks[s], other, type.dtype);
+      made = build_dynamic_update_slice(builder, made, part,
+                                        starts(builder, type.shape.size(), *dot_.products[k].dims.result, rows[s]));
+    }
+    return made;
+  }
+
+  // One product of all blocks: adding it reads and writes as much as the whole result.
+  ValueId with_sum(Builder& builder, size_t k, ValueId sum, std::span<const ValueId> blocks,
+                   std::span<const ValueId> rows) const {
+    const Product& product = dot_.products[k];
+    const DType dtype = module_.type(sum).dtype;
+    const TensorType whole = op_of(product).operand_type(product.gathers_lhs ? 0 : 1);
+    std::vector<ValueId> here, others;
+    for (size_t s = 0; s < blocks.size(); ++s) {
+      here.push_back(masked(builder, blocks[s], rows[s], whole));
+      others.push_back(other_of(builder, k, blocks[s], rows[s]));
+    }
+    const size_t read = *(product.gathers_lhs ? product.dims.rhs : product.dims.lhs);
+    const ValueId block = build_concatenate(builder, here, static_cast<int64_t>(dot_.dim));
+    const ValueId other = build_concatenate(builder, others, static_cast<int64_t>(read));
+    return builder.create(adding_op(dtype), {sum, product_of(builder, k, block, other, dtype)});
   }
 
   ValueId partial(Builder& builder, const Product& product, ValueId lhs, ValueId rhs, DType dtype) const {
@@ -233,7 +281,7 @@ class WindowedLoop {
       return next;
     });
     for (ValueId& sum : sums) sum = build_convert(builder_, sum, result);
-    return {build_concatenate(builder_, sums, static_cast<int64_t>(dot_.dim))};
+    return {moved(build_concatenate(builder_, sums, static_cast<int64_t>(dot_.dim)), dot_.dim)};
   }
 
   // Of the block of the device that the sum has so many places to go to, less one ring: `behind` is from 1 to the devices.
