@@ -11,7 +11,6 @@
 #include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
-#include "shardwise/analysis/opposite_shifts.h"
 #include "shardwise/analysis/stream_schedule.h"
 #include "shardwise/base/quantity.h"
 #include "shardwise/ir/op_def.h"

@@ -174,8 +174,8 @@ py::object repeated_rows(const CompileUnit& unit) {
   py::list rows;
   for (const RepeatedRow& row : unit.context.memory->rows) {
     const ResolvedSource source = context.resolve(row.loc);
-    rows.append(py::make_tuple(variable_of(context, row.loc), row.op, row.is_transfer, row.is_windowed, row.bytes, row.ps,
-                               source.file, source.line));
+    rows.append(py::make_tuple(variable_of(context, row.loc), row.op, row.is_transfer, row.is_windowed, row.bytes,
+                               row.ps, source.file, source.line));
   }
   const MemoryPlan& plan = *unit.context.memory;
   return py::make_tuple(plan.limit_bytes, plan.before_bytes, plan.after_bytes, rows);

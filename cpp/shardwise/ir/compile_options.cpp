@@ -48,9 +48,8 @@ void set_memory_limit(CompileOptions& options, std::string_view bytes) {
 }
 
 void set_windowed_einsum(CompileOptions& options, std::string_view name) {
-  options.windowed_einsum =
-      value_called<WindowedEinsum>(name, "compile", "windowed_einsum must be 'memory', 'time', 'always' or 'never'",
-                                   kWindowedEinsums);
+  options.windowed_einsum = value_called<WindowedEinsum>(
+      name, "compile", "windowed_einsum must be 'memory', 'time', 'always' or 'never'", kWindowedEinsums);
 }
 
 void set_donated(CompileOptions& options, std::string_view numbers) {

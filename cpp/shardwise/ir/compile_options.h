@@ -39,7 +39,7 @@ struct CompileOptions {
   std::vector<size_t> donated = {};  // arguments whose memory a run may free or reuse
   std::string shard_update = {};     // the axes that weight updates are split over, {"data"}; empty: none
   WindowedEinsum windowed_einsum = WindowedEinsum::kMemory;
-  std::string gather_dtype = {};     // in which products receive weights whose updates are split; empty: their own
+  std::string gather_dtype = {};  // in which products receive weights whose updates are split; empty: their own
 };
 
 // The names of values. The second functions throw ShardingError for another name.

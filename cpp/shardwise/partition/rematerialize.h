@@ -20,12 +20,12 @@
 namespace shardwise {
 
 Module rematerialize(Module module, PassContext& context);
-inline constexpr Pass kRematerialize{.name = "rematerialize",
-                                     .doc = "compute values again that would not fit in the memory limit",
-                                     .run = rematerialize,
-                                     .needs_runnable = true,
-                                     .takes = {.first = Stage::kLocal},
-                                     .reads = option("memory_limit") | option("hardware") | option("donated") |
-                                              option("windowed_einsum")};
+inline constexpr Pass kRematerialize{
+    .name = "rematerialize",
+    .doc = "compute values again that would not fit in the memory limit",
+    .run = rematerialize,
+    .needs_runnable = true,
+    .takes = {.first = Stage::kLocal},
+    .reads = option("memory_limit") | option("hardware") | option("donated") | option("windowed_einsum")};
 
 }  // namespace shardwise

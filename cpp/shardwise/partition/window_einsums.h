@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes products beside an all_gather or a reduce_scatter as loops, in which each block is multiplied while the next one
-// travels (ops/contraction/windowed_dot.h):
+// travels (emission/windowed_dot.h):
 //
 //   %w = all_gather %0                      %1 = while … {
 //   %1 = dot_general %a, %w          ->       %next = collective_permute %block
@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "shardwise/ir/pass.h"
-#include "shardwise/ops/contraction/windowed_dot.h"
+#include "shardwise/emission/windowed_dot.h"
 
 namespace shardwise {
 
@@ -38,11 +38,12 @@ struct ChosenWindow {
 void write_windows(Module& local, std::span<const ChosenWindow> windows);
 
 Module window_einsums(Module module, PassContext& context);
-inline constexpr Pass kWindowEinsums{.name = "window_einsums",
-                                     .doc = "write products beside a gather or a reduce_scatter as loops that overlap them",
-                                     .run = window_einsums,
-                                     .needs_runnable = true,
-                                     .takes = {.first = Stage::kLocal},
-                                     .reads = option("windowed_einsum") | option("hardware")};
+inline constexpr Pass kWindowEinsums{
+    .name = "window_einsums",
+    .doc = "write products beside a gather or a reduce_scatter as loops that overlap them",
+    .run = window_einsums,
+    .needs_runnable = true,
+    .takes = {.first = Stage::kLocal},
+    .reads = option("windowed_einsum") | option("hardware")};
 
 }  // namespace shardwise

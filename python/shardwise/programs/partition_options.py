@@ -85,7 +85,7 @@ class PartitionOptions:
             products reads, such as ``"bfloat16"``; by default that of the weight, or that to which the forward pass
             converts it.
         windowed_einsum: where a product runs as a loop that multiplies each block of a gathered operand while the next
-            one travels, or sends each sum on as soon as it is made (``docs/windowed_einsum.md``). ``"time"``: where
+            one travels, or sends each sum on as soon as it is made (``docs/step_time.md``). ``"time"``: where
             :meth:`Program.estimate` takes less time. ``"always"``: wherever that is possible. ``"never"``: nowhere. By
             default, where the program would not fit in its memory_limit otherwise; ``"time"`` includes that.
     """

@@ -21,8 +21,8 @@ struct RepeatedRow {
   std::string_view op;  // its name
   bool is_transfer = false;
   bool is_windowed = false;  // a product in a loop, of which no device has the whole operand or the unreduced result
-  int64_t bytes = 0;  // less at the peak: of all trips, of a scan's rows. Negative: kept in its place
-  int64_t ps = 0;     // more of one run
+  int64_t bytes = 0;         // less at the peak: of all trips, of a scan's rows. Negative: kept in its place
+  int64_t ps = 0;            // more of one run
 };
 
 struct MemoryPlan {

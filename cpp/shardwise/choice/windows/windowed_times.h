@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "shardwise/cost/hardware.h"
-#include "shardwise/ops/contraction/windowed_dot.h"
+#include "shardwise/emission/windowed_dot.h"
 
 namespace shardwise {
 
 struct WindowedTime {
   int64_t products_ps = 0, gathered_ps = 0, loop_ps = 0;  // "gathered": the collective and the products, or the reverse
-  int64_t gathered_bytes = 0, loop_bytes = 0;              // the peaks of their memory
+  int64_t gathered_bytes = 0, loop_bytes = 0;             // the peaks of their memory
   Ring ring = Ring::kOneWay;
 };
 

@@ -21,8 +21,6 @@ inline TypeId contracted(const InferContext& op, Dims shape) {
 }
 
 // The dtype of sums before the last op, which rounds to the dtype of the result.
-inline DType dtype_of_sums(DType result) {
-  return is_float(result) && bit_width(result) < 32 ? DType::kF32 : result;
-}
+inline DType dtype_of_sums(DType result) { return is_float(result) && bit_width(result) < 32 ? DType::kF32 : result; }
 
 }  // namespace shardwise

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/contraction/windowed_dot.h"
+#include "shardwise/emission/windowed_dot.h"
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "shardwise/emission/cause.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
@@ -62,20 +63,27 @@ std::optional<size_t> only_dim(const std::vector<AxisList>& axes) {
   return found;
 }
 
-std::optional<size_t> kept_by_reshape(const Dims& from, const Dims& to, size_t dim) {
-  const int64_t size = from[dim], before = element_count(DimSpan(from).first(dim));
-  int64_t passed = 1;
-  for (size_t d = 0; size > 1 && d < to.size(); ++d) {
-    if (passed == before && to[d] == size) return d;
-    passed *= to[d];
+// Whether an op only groups the elements of its operand otherwise, as a reshape or a transpose does.
+bool regroups(const OpView& op) {
+  const Traits& traits = op.def().traits;
+  return traits.movement && traits.collective == CollectiveKind::kNone && op.operand_count() == 1 &&
+         op.result_count() == 1 && !sharding_rule(op).empty() && !sharding_rule(op).has_ranges() &&
+         op.operand_type(0).element_quantity() == op.result_type().element_quantity();
+}
+
+// The dim of another tensor of the op that has nothing but the factor of this one.
+std::optional<size_t> same_dim(const OpView& op, size_t tensor, size_t dim, size_t other) {
+  const ShardingRule& rule = sharding_rule(op);
+  const auto factors = rule.dim(tensor, dim);
+  if (factors.size() != 1 || rule.factors()[factors[0]].size < 2) return std::nullopt;
+  for (size_t d = 0; d < rule.ndim(other); ++d) {
+    if (std::ranges::equal(rule.dim(other, d), factors)) return d;
   }
   return std::nullopt;
 }
 
 std::optional<size_t> dim_before(const OpView& op, size_t dim) {
-  if (op.name() == "stablehlo.transpose") return static_cast<size_t>(op.attrs().get<IntArray>("permutation")[dim]);
-  if (op.name() != "stablehlo.reshape") return std::nullopt;
-  return kept_by_reshape(op.result_type().shape, op.operand_type(0).shape, dim);
+  return regroups(op) ? same_dim(op, sharding_rule(op).result_tensor(0), dim, 0) : std::nullopt;
 }
 
 struct GatheredDim {
@@ -119,29 +127,33 @@ std::optional<GatheredDim> gathered_dim(const OpView& op) {
 
 bool is_dot(const OpView& op) { return op.name() == dot_general_ops().front().name; }
 
-// Whether a slice or a pad changes the end of one dim alone.
-bool cuts_end_of(const OpView& op, size_t dim) {
-  if (op.name() != "stablehlo.slice") return false;
-  const Dims& starts = op.attrs().get<IntArray>("start_indices");
-  const Dims& strides = op.attrs().get<IntArray>("strides");
-  const auto is = [](int64_t value) { return [value](int64_t entry) { return entry == value; }; };
-  if (!std::ranges::all_of(starts, is(0)) || !std::ranges::all_of(strides, is(1))) return false;
-  const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
-  for (size_t d = 0; d < from.size(); ++d) {
-    if (d != dim && from[d] != to[d]) return false;
+bool reads_in_place(const Range* range) {
+  return range == nullptr ||
+         (range->scale == 1 && range->offset == 0 && range->window == 1 && range->holes == 1 && range->is_static());
+}
+
+// Whether an op leaves all elements of operand 0 at their places, but for some at the end of one dim: a slice or a pad.
+bool changes_end_of(const OpView& op, size_t dim) {
+  const ShardingRule& rule = sharding_rule(op);
+  if (!op.def().traits.movement || rule.empty() || op.result_count() != 1) return false;
+  const size_t result = rule.result_tensor(0);
+  if (rule.ndim(0) != rule.ndim(result)) return false;
+  for (size_t d = 0; d < rule.ndim(0); ++d) {
+    const Range* range = rule.has_ranges() ? rule.range(0, d) : nullptr;
+    if (!std::ranges::equal(rule.dim(0, d), rule.dim(result, d)) || !reads_in_place(range)) return false;
+    if (d != dim && op.operand_type(0).shape[d] != op.result_type().shape[d]) return false;
   }
   return true;
 }
 
+bool cuts_end_of(const OpView& op, size_t dim) {
+  return op.operand_count() == 1 && changes_end_of(op, dim) &&
+         op.result_type().shape[dim] <= op.operand_type(0).shape[dim];
+}
+
 bool pads_end_of(const OpView& op, size_t dim) {
-  if (op.name() != "stablehlo.pad") return false;
-  const Dims& low = op.attrs().get<IntArray>("edge_padding_low");
-  const Dims& high = op.attrs().get<IntArray>("edge_padding_high");
-  const Dims& interior = op.attrs().get<IntArray>("interior_padding");
-  for (size_t d = 0; d < low.size(); ++d) {
-    if (low[d] != 0 || interior[d] != 0 || (d == dim ? high[d] < 0 : high[d] != 0)) return false;
-  }
-  return true;
+  return op.operand_count() == 2 && op.operand_type(1).ndim() == 0 && changes_end_of(op, dim) &&
+         op.result_type().shape[dim] >= op.operand_type(0).shape[dim];
 }
 
 class WindowSearch {
@@ -161,7 +173,7 @@ class WindowSearch {
     for (const OpId id : ops) {
       const OpView op(module_, id);
       // A collective that no need of an op has caused is one that the user wrote.
-      const bool is_caused = op.attrs().find("cause") != nullptr;
+      const bool is_caused = op.attrs().find(kCauseAttr) != nullptr;
       if (is_caused) add_gather(op);
       if (is_caused && op.def().traits.collective == CollectiveKind::kReduceScatter) add_reduction(op);
       for (const RegionId inner : op.regions()) visit(inner);
@@ -283,9 +295,7 @@ class WindowSearch {
 std::vector<WindowedDot> windowed_dots(Module& local, bool splits) { return WindowSearch(local, splits).run(); }
 
 std::optional<size_t> dim_after(const OpView& op, size_t dim) {
-  if (op.name() == "stablehlo.transpose") return place_in(op.attrs().get<IntArray>("permutation"), static_cast<int64_t>(dim));
-  if (op.name() != "stablehlo.reshape") return std::nullopt;
-  return kept_by_reshape(op.operand_type(0).shape, op.result_type().shape, dim);
+  return regroups(op) ? same_dim(op, 0, dim, sharding_rule(op).result_tensor(0)) : std::nullopt;
 }
 
 bool has_ring(const WindowedDot& dot, Ring ring) { return ring == Ring::kOneWay || dot.block > 1; }

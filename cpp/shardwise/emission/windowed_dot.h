@@ -60,7 +60,7 @@ struct WindowedDot {
   AxisList axes = {};  // of the ring
   size_t dim = 0;      // of what the products read or make
   size_t collective_dim = 0;
-  int64_t block = 0;   // rows of a device along it
+  int64_t block = 0;  // rows of a device along it
 };
 
 // All of a local program; a product may be in two of them. A gather whose readers cannot stand in one loop is in one window for
