@@ -3,16 +3,22 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
+#include "shardwise/analysis/executions.h"
 #include "shardwise/analysis/step_estimate.h"
+#include "shardwise/base/quantity.h"
 #include "shardwise/choice/windows/windowed_times.h"
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 
 namespace shardwise {
 namespace {
+
+// Each one is estimated with the whole program.
+constexpr size_t kMostClasses = 32;
 
 // How long the compute stream waits for each transfer, in one execution.
 std::unordered_map<OpId, int64_t> exposed_times(const StepEstimate& estimate) {
@@ -24,32 +30,56 @@ std::unordered_map<OpId, int64_t> exposed_times(const StepEstimate& estimate) {
   return exposed;
 }
 
-std::vector<ChosenWindow> faster_windows(Module& module, const Hardware& hardware, const StepEstimate& estimate) {
+// Equal windows, such as those of equal layers, which are taken together.
+struct WindowClass {
+  std::vector<ChosenWindow> windows = {};
+  int64_t saved_ps = 0;
+};
+
+// Those that would take less time if nothing else ran beside them, the best first.
+std::vector<WindowClass> faster_windows(Module& module, const Hardware& hardware, const StepEstimate& estimate) {
   WindowedTimes times(module, hardware);
   const std::unordered_map<OpId, int64_t> exposed = exposed_times(estimate);
-  std::vector<ChosenWindow> windows;
+  const ModuleExecutions executions(module);
+  std::vector<WindowClass> classes;
+  std::unordered_map<const WindowedTime*, size_t> class_of;
   for (WindowedDot& dot : windowed_dots(module, false)) {
     const auto waited = exposed.find(dot.collective);
     if (waited == exposed.end() || waited->second == 0) continue;
     const WindowedTime& time = times.of(dot);
     const int64_t saved = waited->second + time.products_ps - time.loop_ps;
-    if (saved > 0) windows.push_back({std::move(dot), time.ring, saved});
+    if (saved <= 0) continue;
+    const auto [place, is_new] = class_of.try_emplace(&time, classes.size());
+    if (is_new) classes.emplace_back();
+    WindowClass& equal = classes[place->second];
+    equal.saved_ps = saturated_sum(equal.saved_ps, executions.of(dot.collective).times(saved));
+    equal.windows.push_back({std::move(dot), time.ring});
   }
-  return windows;
+  std::ranges::stable_sort(classes, std::greater<>(), &WindowClass::saved_ps);
+  if (classes.size() > kMostClasses) classes.resize(kMostClasses);
+  return classes;
 }
 
-// No more time than without windows.
+// Each class stays if the program then takes less time.
 void write_faster_windows(Module& module, const Hardware& hardware) {
   const StepEstimate before = estimate_step(module, hardware);
-  std::vector<ChosenWindow> windows = faster_windows(module, hardware, before);
-  std::ranges::stable_sort(windows, std::greater<>(), &ChosenWindow::saved_ps);
-  for (; !windows.empty(); windows.resize(windows.size() / 2)) {
+  int64_t least = before.estimate_ps;
+  std::vector<ChosenWindow> taken;
+  Module best = module;
+  for (WindowClass& equal : faster_windows(module, hardware, before)) {
+    const size_t known = taken.size();
+    std::ranges::move(equal.windows, std::back_inserter(taken));
     Module changed = module;
-    write_windows(changed, windows);
-    if (estimate_step(changed, hardware).estimate_ps >= before.estimate_ps) continue;
-    module = std::move(changed);
-    return;
+    write_windows(changed, taken);
+    const int64_t ps = estimate_step(changed, hardware).estimate_ps;
+    if (ps < least) {
+      least = ps;
+      best = std::move(changed);
+    } else {
+      taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(known), taken.end());
+    }
   }
+  module = std::move(best);
 }
 
 void write_all_windows(Module& module, const Hardware& hardware) {
