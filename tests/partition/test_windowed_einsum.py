@@ -353,3 +353,45 @@ def test_a_trip_takes_as_long_as_its_product_or_its_permute(rows: int, binds: st
     behind = sum(row.seconds for row in estimate if row.kind == "kernel" and row.executions == 1)
     conditions = sum(8 * row.seconds for row in estimate if row.executions == 8)
     assert 7 * trip + behind <= estimate.estimate <= 1.02 * (7 * trip + behind + conditions)
+
+
+def drawn_case(seed: int) -> tuple[Any, list[Any], np.ndarray]:
+    """A random product, placed at random, in loops where that is possible; its integer operands, and its result."""
+    rng = np.random.default_rng(seed)
+    mesh = sw.Mesh({"a": int(rng.integers(2, 5)), "b": int(rng.integers(2, 4))})
+    kinds = {letter: rng.choice(["batch", "lhs", "rhs", "sum"]) for letter in "pqrstu"[: int(rng.integers(3, 7))]}
+    sizes = {letter: int(rng.integers(1, 24 // len(kinds) + 3)) for letter in kinds}
+    lhs, rhs, result = (
+        "".join(rng.permutation([letter for letter, kind in kinds.items() if kind in wanted]))
+        for wanted in (("batch", "lhs", "sum"), ("batch", "rhs", "sum"), ("batch", "lhs", "rhs"))
+    )
+
+    def spec(letters: str) -> P:
+        dims: list[Any] = [None] * len(letters)
+        for axis in rng.permutation(["a", "b"]):
+            if letters and rng.random() < 0.8:
+                at = int(rng.integers(len(letters)))
+                dims[at] = axis if dims[at] is None else (*np.atleast_1d(dims[at]), axis)
+        return P(*(tuple(map(str, np.atleast_1d(dim))) if dim is not None else None for dim in dims))
+
+    replicated = [bool(rng.random() < 0.6) for _ in range(2)]
+
+    def run(x: Any, y: Any) -> Any:
+        operands = [sw.replicate(v) if whole else v for v, whole in zip((x, y), replicated, strict=True)]
+        return np.einsum(f"{lhs},{rhs}->{result}", *operands)
+
+    operands = [rng.integers(-5, 5, [sizes[letter] for letter in letters]) for letters in (lhs, rhs)]
+    jitted = sw.jit(run, mesh=mesh, in_shardings=(spec(lhs), spec(rhs)), out_shardings=spec(result),
+                    windowed_einsum="always", objective=str(rng.choice(["time", "bytes"])))  # fmt: skip
+    return jitted, operands, np.einsum(f"{lhs},{rhs}->{result}", *operands)
+
+
+def test_random_products_have_the_bits_of_numpy() -> None:
+    windowed = 0
+    for seed in range(200):
+        jitted, operands, expected = drawn_case(seed)
+        program = jitted.lower(*operands).compile()
+        windowed += is_windowed(program)
+        found = np.asarray(program.run(*operands, poison=True))
+        np.testing.assert_array_equal(found, expected, err_msg=f"seed {seed}")
+    assert windowed > 50

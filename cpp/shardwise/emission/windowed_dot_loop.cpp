@@ -212,7 +212,10 @@ class ScatteringLoop {
     });
     for (ValueId& sum : sums) sum = build_convert(builder_, sum, result);
     const ValueId block = build_concatenate(builder_, sums, static_cast<int64_t>(writer_.dot.dim));
-    return writer_.moved(builder_, block, writer_.dot.dim);
+    const ValueId made = writer_.moved(builder_, block, writer_.dot.dim);
+    // A carry holds the blocks of other devices before: it is not the value that takes the place of the collective's.
+    const TypeId types[] = {builder_.module().value(made).type};
+    return builder_.create("stablehlo.reshape", {&made, 1}, {}, types);
   }
 
  private:

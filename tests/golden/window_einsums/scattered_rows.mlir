@@ -50,6 +50,7 @@ module @"jit_<lambda>" attributes {shardwise.stage = "local"} {
       %31 = stablehlo.add %arg2, %30 : tensor<i32>
       stablehlo.return %31, %29 : tensor<i32>, tensor<4x24xf32>
     }
-    return %13#1 : tensor<4x24xf32>
+    %32 = stablehlo.reshape %13#1 : (tensor<4x24xf32>) -> tensor<4x24xf32>
+    return %32 : tensor<4x24xf32>
   }
 }

@@ -55,6 +55,7 @@ module @"jit_<lambda>" attributes {shardwise.stage = "local"} {
       %34 = stablehlo.add %arg2, %33 : tensor<i32>
       stablehlo.return %34, %32 : tensor<i32>, tensor<16x6xf32>
     }
-    return %16#1 : tensor<16x6xf32>
+    %35 = stablehlo.reshape %16#1 : (tensor<16x6xf32>) -> tensor<16x6xf32>
+    return %35 : tensor<16x6xf32>
   }
 }
