@@ -190,7 +190,8 @@ class ProgramReports:
 
         Of the values that are alive at the peak, those are dropped that take the least time for the memory that they
         free; a value of a scan's body in all its trips. Placements stay, and copies have the same bits. Where that is
-        not enough, products run as loops (``jit(windowed_einsum=)``). The report is empty where the program fits anyway.
+        not enough, products run as loops (``jit(windowed_einsum=)``). The report is empty where the program fits
+        anyway.
 
         Raises:
             ValueError: the program was compiled without a limit.
