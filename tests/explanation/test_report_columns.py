@@ -26,6 +26,7 @@ from shardwise.reports import (
     MemoryTimeline,
     Promotions,
     Rematerialization,
+    RematerializedGroups,
     ShardUpdateReport,
     WorkReport,
 )
@@ -69,6 +70,7 @@ EXAMPLES: dict[type[Report[Any]], Report[Any]] = {
     WorkReport: SHORT.work(),
     Promotions: SHORT.promotions(),
     Rematerialization: LIMITED.rematerialized(),
+    RematerializedGroups: LIMITED.rematerialized().group_by("op", "how"),
     ShardUpdateReport: SPLIT.lower(*DESCENT).compile().shard_update(),
     Comparison: Comparison(
         [ComparisonRow("dot", "", Totals(1, 2.0, 3.0), (), Totals())], SHORT.collectives(), None, ()

@@ -50,8 +50,49 @@ def test_a_program_that_fits_stays_as_it_is() -> None:
     limited = model.jitted(memory_limit=program.memory().peak_bytes).lower(*model.arguments).compile()
     assert limited.as_text() == program.as_text()
     assert not limited.rematerialized().rows
-    with pytest.raises(ValueError, match="rematerialized: the program must have a memory limit"):
+    with pytest.raises(ValueError, match="rematerialized: needs a memory limit"):
         program.rematerialized()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=[model.name for model in MODELS])
+def test_a_program_without_a_limit_knows_what_one_would_drop(model: Model) -> None:
+    program = model.jitted().lower(*model.arguments).compile()
+    limit = int(program.memory().peak_bytes * 0.8)
+    limited = model.jitted(memory_limit=limit).lower(*model.arguments).compile()
+    ladder = program.memory(limit=limit).ladder
+    assert ladder == program.rematerialized(limit) == limited.rematerialized()
+    assert (ladder.after_bytes, ladder.kept) == (limited.rematerialized().after_bytes, limited.rematerialized().kept)
+    assert f"+{ladder.summary().rpartition('+')[2]}" in program.memory(limit=limit).summary()
+    assert program.memory(limit=program.memory().peak_bytes).ladder is None
+    assert program.as_text() == model.jitted().lower(*model.arguments).compile().as_text()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=[model.name for model in MODELS])
+def test_the_smallest_peak_can_be_kept_and_no_limit_finds_less(model: Model) -> None:
+    program = model.jitted().lower(*model.arguments).compile()
+    report = program.rematerialized(5000)
+    assert not report.fits
+    assert not report.rows
+    smallest = report.after_bytes
+    assert program.rematerialized(smallest).fits
+    # Found by bisection between the limit and the peak.
+    found = [program.rematerialized(smallest * eighths // 8).after_bytes for eighths in range(1, 8)]
+    assert min(found) >= smallest - (report.before_bytes - 5000) // 16
+
+
+def test_a_long_ladder_prints_in_groups() -> None:
+    step, shapes = _fsdp(40)
+    program = step.lower(*shapes).compile()
+    report = program.rematerialized(program.memory().peak_bytes - 30 * 2048 * 2048 * 4)
+    assert len(report) > 24
+    groups = report.group_by()
+    assert sum(group.count for group in groups) == len(report)
+    assert sum(group.bytes for group in groups) == sum(row.bytes for row in report)
+    assert sum(group.seconds for group in groups) == pytest.approx(report.seconds)
+    assert str(report).startswith(str(groups))
+    assert str(report).splitlines()[1].split() == ["where", "op", "type", "how", "count", "bytes", "seconds"]
+    with pytest.raises(ValueError, match="group_by: keys must be of where, op"):
+        report.group_by("seconds")
 
 
 def _fsdp(count: int) -> tuple[Any, tuple[Any, ...]]:

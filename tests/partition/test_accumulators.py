@@ -111,6 +111,35 @@ def test_accumulated_gradients_of_scanned_layers_are_reduced_once() -> None:
     assert all(count == 1 for _, count, _ in rows(program))
 
 
+@pytest.mark.parametrize("hardware", ["default", "h100_sxm", "tpu_v5p"])
+@pytest.mark.parametrize("remat", [False, True])
+def test_gradients_of_split_stacked_layers_are_scattered_in_each_trip(hardware: str, remat: bool) -> None:
+    """They are as many bytes after the loop, and the whole stack on every device; its rounds are not worth that."""
+    layers, width, hidden = 80, 8192, 28672
+
+    def loss(weights: Any, x: Any) -> Any:
+        def layer(x: Any, w: Any) -> Any:
+            return x + np.tanh(x @ w[0]) @ w[1], None
+
+        return (sw.scan(sw.checkpoint(layer) if remat else layer, x, weights)[0] ** 2).sum()
+
+    shapes = [(layers, width, hidden), (layers, hidden, width)]
+    weights = tuple(sw.ShapeDtypeStruct(shape, np.float32) for shape in shapes)
+    x = sw.ShapeDtypeStruct((64, 4096, width), np.float32)
+    shardings = ((P(None, "x"), P(None, "x")), P("x"))
+    step = sw.jit(
+        sw.grad(loss), mesh=sw.Mesh({"x": 64}), hardware=hardware, in_shardings=shardings, out_shardings=shardings[0]
+    )
+    program = step.lower(weights, x).compile()
+    scattered = [row for row in program.collectives() if row.kind == "reduce_scatter"]
+    assert {(row.count, row.type) for row in scattered} == {
+        (layers, f"float32[1,{width},{hidden}]"),
+        (layers, f"float32[1,{hidden},{width}]"),
+    }
+    whole = 4 * layers * width * hidden
+    assert program.memory().peak_bytes < 1.5 * whole
+
+
 def test_a_sharded_sum_is_scattered_once() -> None:
     w = RNG.standard_normal((16, 16)).astype(np.float32)
     xs = RNG.standard_normal((TRIPS, 16, 16)).astype(np.float32)

@@ -37,8 +37,8 @@ ChoiceRows choices_of_unit(const CompileUnit& unit) {
   const Choices made = choices_of(*unit.context.choice, unit.module->context());
   ChosenPlanRows plans;
   for (const ChosenPlan& plan : made.plans) plans.emplace_back(plan.at, plan.moves);
-  return {made.program,          rows_of(made.ops),     std::move(plans),
-          rows_of(made.sources), rows_of(made.carries), rows_of(made.exchanges)};
+  return {made.program,          rows_of(made.ops),       std::move(plans), rows_of(made.sources),
+          rows_of(made.carries), rows_of(made.exchanges), made.propagation};
 }
 
 // (key, file, line) of each op that is chosen alone.
@@ -149,8 +149,9 @@ std::string variable_of(const Context& context, LocId loc) {
 std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRows>& rows) {
   if (!rows) return nullptr;
   auto choices = std::make_shared<Choices>();
-  const auto& [program, ops, plans, sources, carries, exchanges] = *rows;
+  const auto& [program, ops, plans, sources, carries, exchanges, propagation] = *rows;
   choices->program = program;
+  choices->propagation = propagation;
   for (const auto& [at, op, method, operands, results] : ops) {
     choices->ops.push_back({at, op, method, operands, results});
   }

@@ -17,7 +17,6 @@
 #include "shardwise/bindings/gil.h"
 #include "shardwise/bindings/signal_check.h"
 #include "shardwise/choice/choice_reasons.h"
-#include "shardwise/choice/memory/memory_plan.h"
 #include "shardwise/compiler/annotated_instead.h"
 #include "shardwise/compiler/compile.h"
 #include "shardwise/compiler/explanation_json.h"
@@ -25,6 +24,7 @@
 #include "shardwise/compiler/priced_ways.h"
 #include "shardwise/compiler/value_queries.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/partition/rematerialize.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/reshard/across_meshes.h"
@@ -167,18 +167,39 @@ std::vector<py::dict> ledger(const CompileUnit& unit) {
 }
 
 // The memory limit, the peak without and with recomputation, and a row for each value that is computed again: (value, op,
-// is it a transfer, bytes less, picoseconds more, file, line). None without a limit.
+// global shape, dtype, is it a transfer, is it windowed, bytes less, picoseconds more, file, line); then what is kept: (op, shape, dtype).
+py::tuple rows_of_plan(const Context& context, const MemoryPlan& plan) {
+  py::list rows;
+  for (const RepeatedRow& row : plan.rows) {
+    const ResolvedSource source = context.resolve(row.loc);
+    const TensorType& type = context.type(row.type);
+    rows.append(py::make_tuple(variable_of(context, row.loc), row.op, shape_tuple(type.shape), numpy_name(type.dtype),
+                               row.is_transfer, row.is_windowed, row.bytes, row.ps, source.file, source.line));
+  }
+  py::list kept;
+  for (const KeptValue& value : plan.kept) {
+    const TensorType& type = context.type(value.type);
+    kept.append(py::make_tuple(value.op, shape_tuple(type.shape), numpy_name(type.dtype)));
+  }
+  return py::make_tuple(plan.limit_bytes, plan.before_bytes, plan.after_bytes, rows, kept);
+}
+
+// None without a limit.
 py::object repeated_rows(const CompileUnit& unit) {
   if (unit.context.memory == nullptr) return py::none();
-  const Context& context = unit.module->context();
-  py::list rows;
-  for (const RepeatedRow& row : unit.context.memory->rows) {
-    const ResolvedSource source = context.resolve(row.loc);
-    rows.append(py::make_tuple(variable_of(context, row.loc), row.op, row.is_transfer, row.is_windowed, row.bytes,
-                               row.ps, source.file, source.line));
-  }
-  const MemoryPlan& plan = *unit.context.memory;
-  return py::make_tuple(plan.limit_bytes, plan.before_bytes, plan.after_bytes, rows);
+  return rows_of_plan(unit.module->context(), *unit.context.memory);
+}
+
+// What would be computed again within a limit, whether the program was compiled with one or not.
+py::tuple rows_within(const CompileUnit& unit, int64_t limit) {
+  PassContext context;
+  context.options = unit.context.options;
+  context.options.memory_limit = limit;
+  SignalCheck check;
+  context.poll = [&] { check(); };
+  Module module = *unit.module;
+  const MemoryPlan plan = without_gil([&] { return fit_in_memory(module, context); });
+  return rows_of_plan(module.context(), plan);
 }
 
 // The collectives between two shardings of one shape.
@@ -299,6 +320,7 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
       .def("repeated", &repeated_rows)
+      .def("repeated_within", &rows_within, py::arg("limit"))
       .def_property_readonly("shard_update", &shard_update_rows)
       .def("with_local_stage", &with_local_stage);
   bind_choices(units);

@@ -23,9 +23,9 @@ using ChosenOpRow =
     std::tuple<std::string, std::string, std::string, std::vector<std::string>, std::vector<std::string>>;
 using ChosenPlanRows = std::vector<std::pair<std::string, std::vector<std::string>>>;  // (at, moves) of each reshard
 using ChosenTextRows = std::vector<std::pair<std::string, std::string>>;               // (at, text)
-// The fingerprint of the program; ops; reshards; sources, carries and exchanges.
-using ChoiceRows =
-    std::tuple<std::string, std::vector<ChosenOpRow>, ChosenPlanRows, ChosenTextRows, ChosenTextRows, ChosenTextRows>;
+// The fingerprint of the program; ops; reshards; sources, carries and exchanges; the order of propagation.
+using ChoiceRows = std::tuple<std::string, std::vector<ChosenOpRow>, ChosenPlanRows, ChosenTextRows, ChosenTextRows,
+                              ChosenTextRows, std::string>;
 
 std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRows>& rows);
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/choice_prices.h"
 
+#include <unordered_set>
 #include <utility>
 
 #include "shardwise/base/quantity.h"
 #include "shardwise/choice/candidates/candidate.h"
+#include "shardwise/choice/computed_again.h"
 #include "shardwise/choice/lost_splits.h"
 #include "shardwise/choice/merged_exchanges.h"
 #include "shardwise/ir/rewrite/walk.h"
@@ -36,6 +38,26 @@ Price ChoicePrices::of(const Choice& choice) {
     total += times(executions_.of(id), price_of_op(OpView(module_, id), choice));
   });
   for (const auto& [key, version] : choice.versions) {
+    total += times(executions_.of_region(key.region), price_of_version(key, version));
+  }
+  return total;
+}
+
+Price ChoicePrices::at_loops(const Choice& choice) {
+  std::unordered_set<ValueId> carried;
+  walk(module_, [&](OpId id) {
+    const OpView op(module_, id);
+    if (op.def().regions != Regions::kLoop) return;
+    for (size_t i = 0; i < op.result_count(); ++i) carried.insert(op.result(i));
+    for (const RegionId id_of_region : op.regions()) {
+      const Region& region = module_.region(id_of_region);
+      carried.insert(region.arguments.begin(), region.arguments.end());
+      carried.insert(region.results.begin(), region.results.end());
+    }
+  });
+  Price total;
+  for (const auto& [key, version] : choice.versions) {
+    if (!carried.contains(key.value)) continue;
     total += times(executions_.of_region(key.region), price_of_version(key, version));
   }
   return total;
@@ -143,7 +165,8 @@ Price ChoicePrices::price_of_version(const VersionKey& key, const VersionChoice&
     case VersionChoice::kReshard: return costs_.reshard_price(value.type, version.from, key.placement);
     case VersionChoice::kAgain: {
       const OpView op(module_, value.op);
-      const OpChoice chosen{.operands = {key.placement}, .results = {key.placement}};
+      const OpChoice chosen{.operands = {computed_again(op, key.placement, placements_).placement},
+                            .results = {key.placement}};
       return costs_.compute_price({op, sharding_rule(op), chosen, {true}, {true}});
     }
   }

@@ -23,6 +23,7 @@ ChosenOp described(const Choice& choice, const Context& context, const OpKey& ke
 
 Choices choices_of(const Choice& choice, const Context& context) {
   Choices choices{.program = fingerprint_text(choice.fingerprint),
+                  .propagation = choice.is_state_last ? std::string(kStateLast) : std::string(),
                   .ops = {},
                   .plans = choice.plans,
                   .sources = choice.sources,

@@ -25,6 +25,8 @@
 
 namespace shardwise {
 
+inline constexpr std::string_view kStateLast = "state last";
+
 struct ChosenOp {
   std::string at;
   std::string op;
@@ -35,6 +37,7 @@ struct ChosenOp {
 
 struct Choices {
   std::string program;                  // its fingerprint
+  std::string propagation = {};         // "state last", or "" for the usual order
   std::vector<ChosenOp> ops;            // those that are chosen one by one
   std::vector<ChosenPlan> plans;        // of reshards
   std::vector<ChosenText> sources;      // of values that could be brought from several placements

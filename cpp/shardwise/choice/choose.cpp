@@ -11,6 +11,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/choice/choice_prices.h"
 #include "shardwise/choice/choice_text.h"
+#include "shardwise/choice/free_arguments.h"
 #include "shardwise/choice/graph/program_graph.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
 #include "shardwise/choice/solve/solve.h"
@@ -48,6 +49,13 @@ bool has_latency(const Hardware& hardware) {
   return std::ranges::any_of(hardware.tiers, [](const Tier& tier) { return tier.latency_ps > 0; });
 }
 
+Costs costs_of(const Module& module, const CompileOptions& options) {
+  const HardwarePtr hardware = hardware_called(options.hardware);
+  const bool is_by_bytes = options.objective == Objective::kBytes;
+  // By time, the bytes only break ties, and should not jump where the devices become more than the elements.
+  return Costs(module, hardware, is_by_bytes || has_latency(*hardware), !is_by_bytes);
+}
+
 // Less of what counts, and no more of the rest: the graph prices ops alone, so that it does not see what passes behind it
 // save, such as chains of exchanges that become one.
 bool is_better(const Price& found, const Price& known, Objective objective) {
@@ -79,46 +87,124 @@ std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choic
   return is_better(context.choice->price, known.price, context.options.objective) ? context.choice : nullptr;
 }
 
+// What walks share, with its owners.
+struct SearchedProgram {
+  SearchedProgram(Module& searched, const CompileOptions& options)
+      : module(searched),
+        costs(costs_of(module, options)),
+        calls(module),
+        keys(module, calls),
+        placements(module),
+        linearity(module),
+        requested(module, linearity, placements) {}
+
+  Module& module;
+  Costs costs;
+  CallGraph calls;
+  OpKeys keys;
+  ProgramPlacements placements;
+  ProgramLinearity linearity;
+  RequestedSums requested;
+  WalkedProgram walked{module, calls, keys, linearity, placements, requested, costs};
+};
+
+// The choice of a program for the placements that its arguments have now.
+class Search {
+ public:
+  Search(Module& module, PassContext& context)
+      : context_(context), program_(module, context.options), prices_(module, program_.placements, program_.costs) {}
+
+  const Choice& choice() const { return *best_; }
+  void run();
+  void finish(std::vector<size_t> whole_arguments);  // makes it the choice of the compilation
+
+ private:
+  void run(const Walk& walk);
+
+  PassContext& context_;
+  SearchedProgram program_;
+  ChoicePrices prices_;
+  std::shared_ptr<Choice> best_;
+  std::shared_ptr<Choice> widest_;  // by the walk that looks at most
+};
+
+void Search::run(const Walk& walk) {
+  context_.choice = nullptr;
+  program_.costs.set_are_times(walk.is_by_time);
+  greedy_choice(program_.walked, walk.scope, context_);
+  context_.choice->price = prices_.of(*context_.choice);
+  if (widest_ == nullptr || walk.scope == CandidateScope::kAll) widest_ = context_.choice;
+}
+
+void Search::run() {
+  for (const Walk& walk : walks(context_.options.objective)) {
+    run(walk);
+    if (best_ == nullptr || context_.choice->price < best_->price) best_ = context_.choice;
+  }
+  if (const auto refined = refined_choice(program_.walked, *best_, prices_, context_)) best_ = refined;
+}
+
+void Search::finish(std::vector<size_t> whole_arguments) {
+  const bool is_asked = context_.pinned != nullptr && !context_.pinned->asked.empty();
+  if (is_asked && context_.options.objective == Objective::kBytes) run({false, CandidateScope::kAll});
+  context_.choice = best_;
+  explain_by(*widest_, *best_);
+  best_->whole_arguments = std::move(whole_arguments);
+  best_->is_state_last = context_.options.state_last;
+  best_->at_loops = prices_.at_loops(*best_);
+  best_->work = prices_.work(*best_);
+  if (settings().verify) verify_choice(program_.module, *best_);
+  program_.requested.warn_of_refused(*best_, context_.warnings);
+  context_.counters.add("choose.plans", program_.costs.planner().plans());
+  context_.counters.add("choose.new_plans", program_.costs.planner().new_plans());
+}
+
+// The choice of the program with its free arguments whole, if it is cheaper; then those that are whole stay so.
+std::unique_ptr<Search> search_with_whole(FreeArguments& arguments, Module& module, const Choice& known,
+                                          PassContext& context) {
+  arguments.make_whole();
+  auto found = std::make_unique<Search>(module, context);
+  found->run();
+  if (!is_better(found->choice().price, known.price, context.options.objective)) {
+    arguments.split_all();
+    return nullptr;
+  }
+  if (!arguments.split_again(found->choice())) return found;
+  auto smaller = std::make_unique<Search>(module, context);
+  smaller->run();
+  if (smaller->choice().price <= found->choice().price) return smaller;
+  arguments.make_whole();
+  return found;
+}
+
+constexpr int64_t kShareAtLoops = 32;  // a 32nd
+
+// What the objective is about.
+int64_t measured(const PassContext& context, const Price& price) {
+  return context.options.objective == Objective::kBytes ? price.bytes : price.ps;
+}
+
 }  // namespace
+
+bool may_gain_with_state_last(const PassContext& context) {
+  return measured(context, context.choice->at_loops) > measured(context, context.choice->price) / kShareAtLoops;
+}
+
+bool takes_less(const PassContext& found, const PassContext& known) {
+  return measured(found, found.choice->price) < measured(known, known.choice->price);
+}
 
 Module choose(Module module, PassContext& context) {
   // Before placements are read: afterwards, only real differences of meshes are left.
   unify_meshes(module);
-  const HardwarePtr hardware = hardware_called(context.options.hardware);
-  const Objective objective = context.options.objective;
-  const bool is_by_bytes = objective == Objective::kBytes;
-  // By time, the bytes only break ties, and should not jump where the devices become more than the elements.
-  Costs costs(module, hardware, is_by_bytes || has_latency(*hardware), !is_by_bytes);
-  const CallGraph calls(module);
-  const OpKeys keys(module, calls);
-  ProgramPlacements placements(module);
-  const ProgramLinearity linearity(module);
-  const RequestedSums requested(module, linearity, placements);
-  const WalkedProgram program{module, calls, keys, linearity, placements, requested, costs};
-  ChoicePrices prices(module, placements, costs);
-  std::shared_ptr<Choice> best;
-  std::shared_ptr<Choice> widest;  // by the walk that looks at most
-  const auto run = [&](const Walk& walk) {
-    context.choice = nullptr;
-    costs.set_are_times(walk.is_by_time);
-    greedy_choice(program, walk.scope, context);
-    context.choice->price = prices.of(*context.choice);
-    if (widest == nullptr || walk.scope == CandidateScope::kAll) widest = context.choice;
-  };
-  for (const Walk& walk : walks(objective)) {
-    run(walk);
-    if (best == nullptr || context.choice->price < best->price) best = context.choice;
+  auto search = std::make_unique<Search>(module, context);
+  search->run();
+  FreeArguments arguments(module, context.options.captured);
+  // A limit of memory keeps them split.
+  if (!arguments.is_empty() && context.options.memory_limit == 0) {
+    if (auto other = search_with_whole(arguments, module, search->choice(), context)) search = std::move(other);
   }
-  if (const auto refined = refined_choice(program, *best, prices, context)) best = refined;
-  const bool is_asked = context.pinned != nullptr && !context.pinned->asked.empty();
-  if (is_asked && objective == Objective::kBytes) run({false, CandidateScope::kAll});
-  context.choice = best;
-  explain_by(*widest, *best);
-  best->work = prices.work(*best);
-  if (settings().verify) verify_choice(module, *best);
-  requested.warn_of_refused(*best, context.warnings);
-  context.counters.add("choose.plans", costs.planner().plans());
-  context.counters.add("choose.new_plans", costs.planner().new_plans());
+  search->finish(arguments.whole());
   return module;
 }
 

@@ -42,6 +42,9 @@
 // Functions are chosen like main: the placements of their arguments and results are those that propagation gave them,
 // and each call reshards its operands to them.
 //
+// Arrays that the function closes over may be whole on every device, where moving their parts takes time
+// (free_arguments.h).
+//
 // Constraints become reshards (or nothing). Constants are created once per needed sharding. Results get their
 // sharding without unreduced axes.
 #pragma once
@@ -51,8 +54,20 @@
 namespace shardwise {
 
 // Makes PassContext::choice. The module stays as it is, but for shardings of other meshes that have digits of the
-// program's (unify_meshes.h).
+// program's (unify_meshes.h), and of free arguments.
 Module choose(Module module, PassContext& context);
+
+// Loops hold what they carry where propagation has it, which weights may decide that are split over the axis of the batch:
+//
+//   state [batch: "d", features]  +=  weights [features: "d"] * …      the state of the gradient is split along features,
+//                                                                      and what the forward pass saved along the batch
+//
+// Whether transfers of such values take a share of the chosen program, so that it may take less if what it updates is
+// propagated last (CompileOptions::state_last).
+bool may_gain_with_state_last(const PassContext& context);
+// Whether the choice of one compilation takes less than that of another.
+bool takes_less(const PassContext& found, const PassContext& known);
+
 inline constexpr Pass kChoose{.name = "choose",
                               .doc = "choose the placement that each op is computed in, as data",
                               .run = choose,

@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/choice/candidates/op_candidates.h"
+#include "shardwise/choice/computed_again.h"
 #include "shardwise/choice/versions.h"
 #include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ops/control/call_graph.h"
@@ -79,8 +80,9 @@ class MadeVersions {
     switch (version.kind) {
       case VersionChoice::kReshard: return can_reshard(version.from, need) && bring(value, version.from);
       case VersionChoice::kAgain: {
-        if (!maker || !module_.op(maker).def->traits.elementwise || module_.op(maker).operand_count != 1) return false;
-        return bring(module_.operands(maker)[0], need);
+        if (!maker) return false;
+        const ComputedAgain again = computed_again(OpView(module_, maker), need, placements_);
+        return again.operand && bring(again.operand, again.placement);
       }
       case VersionChoice::kMade: {
         const OpId constant = constants_[value.index];

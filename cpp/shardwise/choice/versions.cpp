@@ -97,39 +97,37 @@ bool Versions::is_pending(const Placed& placed) const {
   return home != nullptr && !home->unreduced.empty();
 }
 
-// The operand, for a result that one elementwise op made of fewer bytes; none for other values.
-ValueId Versions::narrower(ValueId value) const {
+// What a version of the value may be made of by its op once more; none for values that are brought from where they are.
+ComputedAgain Versions::again(ValueId value, PlacementId need) const {
   const OpId id = module_.value(value).op;
-  if (!id || !module_.op(id).def->traits.elementwise || module_.op(id).operand_count != 1) return {};
-  const ValueId operand = module_.operands(id)[0];
-  const TensorType &from_type = module_.type(operand), &type = module_.type(value);
-  if (item_size(from_type.dtype) >= item_size(type.dtype)) return {};
-  if (from_type.shape != type.shape) return {};  // a bitcast of several elements to one
+  const ComputedAgain found = id ? computed_again(OpView(module_, id), need, placements_) : ComputedAgain{};
+  if (!found.operand) return {};
   const Placed& placed = placed_[value.index];
-  const Placed& from = placed_[operand.index];
+  const Placed& from = placed_[found.operand.index];
   // The operand must be visible wherever a version of the result may be made.
   const bool is_movement = !from.versions.empty() && !from.constant && from.depth <= placed.depth;
-  return is_movement && !is_pending(placed) && !is_pending(from) ? operand : ValueId{};
+  return is_movement && !is_pending(placed) && !is_pending(from) ? found : ComputedAgain{};
 }
 
-const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cost& cost, ValueId& narrow) {
+const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cost& cost, ComputedAgain& again) {
   const Placed& placed = placed_[value.index];
   const Version* from = nearest(placed, module_.value(value).type, need, cost);
   check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
-  if (cost == Cost{}) return from;
-  const ValueId operand = narrower(value);
-  if (!operand) return from;
-  Cost narrow_cost;
-  ValueId further;
-  // The operand may itself be made again from a narrower one.
-  cheapest(operand, need, narrow_cost, further);
-  if (narrow_cost >= cost) return from;
-  cost = narrow_cost;
-  narrow = operand;
+  if (from->placement == need) return from;
+  const ComputedAgain found = this->again(value, need);
+  if (!found.operand) return from;
+  Cost again_cost;
+  ComputedAgain further;
+  // The operand may itself be made again from a smaller one.
+  cheapest(found.operand, found.placement, again_cost, further);
+  // A part that is cut out of copies needs all of them first.
+  if (found.copies ? again_cost > cost : again_cost >= cost) return from;
+  cost = again_cost;
+  again = found;
   return nullptr;
 }
 
-const Versions::Version* Versions::chosen(ValueId value, PlacementId need, ValueId& narrow) {
+const Versions::Version* Versions::chosen(ValueId value, PlacementId need, ComputedAgain& again) {
   constexpr std::string_view kOperand = "operand";  // the op is computed again
   const std::vector<Version>& versions = placed_[value.index].versions;
   std::vector<const Version*> possible;
@@ -137,20 +135,20 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Value
     if (version.placement == need) return &version;
     if (can_bring(placements_, version.placement, need)) possible.push_back(&version);
   }
-  const ValueId operand = narrower(value);
+  const ComputedAgain other = this->again(value, need);
   Cost cost;
-  if (possible.size() < 2 && !operand) return cheapest(value, need, cost, narrow);
+  if (possible.size() < 2 && !other.operand) return cheapest(value, need, cost, again);
   const ChosenText& decided = choice_.source(value, need, [&] {
-    const Version* best = cheapest(value, need, cost, narrow);
+    const Version* best = cheapest(value, need, cost, again);
     return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
   });
   const std::string& text = decided.chosen;
-  narrow = text == kOperand ? operand : ValueId{};
-  if (narrow) return nullptr;
+  again = text == kOperand ? other : ComputedAgain{};
+  if (again.operand) return nullptr;
   const auto found = std::ranges::find_if(
       possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
   if (found == possible.end()) {
-    const Version* best = cheapest(value, need, cost, narrow);
+    const Version* best = cheapest(value, need, cost, again);
     fail_as_impossible(module_, module_.value(value).op,
                        {.kind = "sources",
                         .at = decided.at,
@@ -164,8 +162,8 @@ Cost Versions::cost(ValueId value, PlacementId need) {
   const Placed& placed = placed_[value.index];
   if (placed.constant) return {};
   Cost cost;
-  ValueId narrow;
-  cheapest(value, need, cost, narrow);
+  ComputedAgain again;
+  cheapest(value, need, cost, again);
   // A version before a loop serves all of its trips; the caller counts by trip.
   for (size_t d = depth_of_version(placed) + 1; d <= depth(); ++d) cost = cost / scopes_[d].loop_trips.value_or(1);
   return cost;
@@ -196,9 +194,9 @@ void Versions::keep(ValueId value, PlacementId placement, size_t depth, VersionC
 void Versions::need(ValueId value, PlacementId need) {
   const Placed& placed = placed_[value.index];
   if (placed.constant) make_constant(value, need);
-  ValueId narrow;
-  const Version* from = chosen(value, need, narrow);
-  if (from == nullptr) return compute_again(value, narrow, need);
+  ComputedAgain again;
+  const Version* from = chosen(value, need, again);
+  if (from == nullptr) return compute_again(value, again, need);
   if (from->placement == need) return;
   const Placement* before = placements_.find(from->placement);
   const Placement* after = placements_.find(need);
@@ -208,11 +206,11 @@ void Versions::need(ValueId value, PlacementId need) {
   keep(value, need, at, {VersionChoice::kReshard, from->placement});
 }
 
-void Versions::compute_again(ValueId value, ValueId narrow, PlacementId placement) {
-  need(narrow, placement);
-  const std::vector<Version>& versions = placed_[narrow.index].versions;
+void Versions::compute_again(ValueId value, const ComputedAgain& again, PlacementId placement) {
+  need(again.operand, again.placement);
+  const std::vector<Version>& versions = placed_[again.operand.index].versions;
   const size_t at = std::max(depth_of_version(placed_[value.index]),
-                             std::ranges::find(versions, placement, &Version::placement)->depth);
+                             std::ranges::find(versions, again.placement, &Version::placement)->depth);
   keep(value, placement, at, {VersionChoice::kAgain, {}});
 }
 

@@ -8,8 +8,8 @@
 //   versions.cost(%0, <[{}: 16]>)      of having it like that (costs.h)
 //   versions.need(%0, <[{}: 16]>)      from now on it is there, and cost() is 0
 //
-// A version is made from the nearest one, or from the one that is pinned. The result of an elementwise op on a narrower
-// value is computed again where it is needed, if moving the narrower value costs less:
+// A version is made from the nearest one, or from the one that is pinned. What an op makes of less is computed again where
+// it is needed, if moving the operand costs less (computed_again.h):
 //
 //   %1 = convert %0 : bf16 -> f32      need(%1, replicated)  ->  need(%0, replicated), convert again
 //
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "shardwise/choice/choice_in_progress.h"
+#include "shardwise/choice/computed_again.h"
 #include "shardwise/choice/costs.h"
 #include "shardwise/choice/program_placements.h"
 
@@ -75,13 +76,13 @@ class Versions {
   };
 
   const Version* nearest(const Placed& placed, TypeId type, PlacementId need, Cost& cost);
-  // Like nearest(), but returns null and sets `narrow` if moving the narrower value costs less.
-  const Version* cheapest(ValueId value, PlacementId need, Cost& cost, ValueId& narrow);
+  // Like nearest(), but returns null and sets `again` if it costs less to compute the value again.
+  const Version* cheapest(ValueId value, PlacementId need, Cost& cost, ComputedAgain& again);
   // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
-  const Version* chosen(ValueId value, PlacementId need, ValueId& narrow);
-  ValueId narrower(ValueId value) const;
+  const Version* chosen(ValueId value, PlacementId need, ComputedAgain& again);
+  ComputedAgain again(ValueId value, PlacementId need) const;
   bool is_pending(const Placed& placed) const;
-  void compute_again(ValueId value, ValueId narrow, PlacementId need);
+  void compute_again(ValueId value, const ComputedAgain& again, PlacementId placement);
   void make_constant(ValueId value, PlacementId need);
   size_t depth() const { return scopes_.size() - 1; }
   size_t depth_of_version(const Placed& placed) const;

@@ -5,6 +5,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/choice/choice.h"
+#include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/choose.h"
 #include "shardwise/compiler/checks.h"
 #include "shardwise/compiler/passes.h"
@@ -84,17 +86,43 @@ std::vector<TensorSharding> border_shardings(const Module& module, std::span<con
   return list;
 }
 
+// Those of the pipeline, the choice included.
+std::span<const Pass> passes_to_choice() {
+  const auto chooses = std::ranges::find_if(pipeline(), [](const Pass& pass) { return pass.run == kChoose.run; });
+  return {pipeline().begin(), chooses + 1};
+}
+
+// The program up to its choice.
+CompileUnit compiled_to_choice(const SharedModule& program, const CompileOptions& options,
+                               std::shared_ptr<const Choices> pinned, const std::function<void()>& poll,
+                               const std::filesystem::path& dump_folder) {
+  CompileUnit unit(program, options);
+  unit.context.pinned = std::move(pinned);
+  unit.context.poll = poll;
+  unit.dump_folder = dump_folder;
+  run_passes(unit, passes_to_choice(), {.after = keep_snapshot});
+  return unit;
+}
+
 }  // namespace
 
 CompileUnit compile(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh,
                     std::shared_ptr<const Choices> pinned, std::function<void()> poll) {
-  CompileUnit unit(mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh), options);
-  unit.context.pinned = std::move(pinned);
-  unit.context.poll = std::move(poll);
-  unit.dump_folder = new_dump_folder(*unit.module);
+  const SharedModule program = mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh);
+  const std::filesystem::path folder = new_dump_folder(*program);
   // Passes are numbered from 1, so that the traced program sorts first.
-  dump(*unit.module, unit.dump_folder, numbered(0, "trace"));
-  run_passes(unit, pipeline(), {.after = keep_snapshot});
+  dump(*program, folder, numbered(0, "trace"));
+  CompileOptions with_state_last = options;
+  with_state_last.state_last = true;
+  const bool is_state_last = pinned != nullptr && pinned->propagation == kStateLast;
+  CompileUnit unit = compiled_to_choice(program, is_state_last ? with_state_last : options, pinned, poll, folder);
+  if (pinned == nullptr && may_gain_with_state_last(unit.context)) {
+    CompileUnit other = compiled_to_choice(program, with_state_last, nullptr, poll, {});
+    // Once more for the dumps, which are of what is compiled.
+    if (takes_less(other.context, unit.context))
+      unit = folder.empty() ? std::move(other) : compiled_to_choice(program, with_state_last, nullptr, poll, folder);
+  }
+  run_passes(unit, pipeline().subspan(passes_to_choice().size()), {.after = keep_snapshot});
   // For counterfactuals, which run the same pass again.
   unit.propagated_by = &kPropagate;
   unit.context.poll = {};  // it may refer to what the caller has on its stack
@@ -103,8 +131,7 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options, const Me
 
 CompileUnit compile_to_choose(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh) {
   CompileUnit unit(mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh), options);
-  const auto chooses = std::ranges::find_if(pipeline(), [](const Pass& pass) { return pass.run == kChoose.run; });
-  run_passes(unit, {pipeline().begin(), chooses}, {.after = keep_snapshot});
+  run_passes(unit, passes_to_choice().first(passes_to_choice().size() - 1), {.after = keep_snapshot});
   return unit;
 }
 
@@ -130,6 +157,9 @@ std::vector<TensorSharding> argument_shardings(const CompileUnit& unit) {
   const std::vector<ValueId>& arguments = module.region(module.main().body).arguments;
   std::vector<ShardingId> shardings;
   for (const ValueId value : arguments) shardings.push_back(module.value(value).sharding);
+  if (unit.context.choice != nullptr) {
+    for (const size_t i : unit.context.choice->whole_arguments) shardings.at(i) = {};
+  }
   return border_shardings(module, arguments, shardings);
 }
 

@@ -33,8 +33,10 @@ Choices with_pin(Choices pinned, const ChosenOp& way) {
 
 std::vector<PricedWay> priced_ways(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh,
                                    const Choices* pinned, std::span<const std::string> asked, size_t most) {
-  const CompileUnit program = compile_to_choose(std::move(traced), options, mesh);
   const Choices pins = pinned == nullptr ? Choices{} : *pinned;
+  CompileOptions as_pinned = options;
+  as_pinned.state_last = pins.propagation == kStateLast;
+  const CompileUnit program = compile_to_choose(std::move(traced), as_pinned, mesh);
   Choices question = pins;
   question.asked.assign(asked.begin(), asked.end());
   const CompileUnit answered = chosen(program, std::move(question));

@@ -31,6 +31,16 @@ int64_t natural_number(std::string_view text, std::string_view name) {
   fail<ShardingError>("compile", str(name, " must be a number of 0 or more"), text);
 }
 
+std::vector<size_t> natural_numbers(std::string_view text, std::string_view name) {
+  std::vector<size_t> numbers;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    numbers.push_back(static_cast<size_t>(natural_number(text.substr(0, end), name)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::string_view name(Strategy strategy) { return kStrategies[static_cast<size_t>(strategy)]; }
@@ -53,12 +63,11 @@ void set_windowed_einsum(CompileOptions& options, std::string_view name) {
 }
 
 void set_donated(CompileOptions& options, std::string_view numbers) {
-  options.donated.clear();
-  while (!numbers.empty()) {
-    const size_t end = std::min(numbers.find(','), numbers.size());
-    options.donated.push_back(static_cast<size_t>(natural_number(numbers.substr(0, end), "donated")));
-    numbers.remove_prefix(std::min(end + 1, numbers.size()));
-  }
+  options.donated = natural_numbers(numbers, "donated");
+}
+
+void set_captured(CompileOptions& options, std::string_view numbers) {
+  options.captured = natural_numbers(numbers, "captured");
 }
 
 }  // namespace shardwise

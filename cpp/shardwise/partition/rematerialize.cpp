@@ -24,6 +24,7 @@ namespace {
 
 // A round that moves the peak elsewhere may lower it little. The number only bounds the time.
 constexpr int kMostRounds = 16, kMostWithoutGain = 2;
+constexpr int kTrials = 5;  // of limits that can be kept: a 32nd of the difference
 constexpr int64_t kSegments[] = {1, 48, 16, 6};
 constexpr int64_t kTightened[] = {8, 7, 6, 5, 4, 2, 0};  // eighths of the limit
 // Small graphs are solved exactly, or nearly so. In a large one, a single value is a small step of the hull.
@@ -39,6 +40,11 @@ std::string bytes_text(int64_t bytes) {
   return str(bytes >> 30, " GiB");
 }
 
+TypeId global_type(const Module& module, ValueId value) {
+  const TypeId global = module.part(value).type;
+  return global ? global : module.value(value).type;
+}
+
 void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, std::vector<RepeatedRow>& rows) {
   for (uint32_t v = 0; v < peak.nodes.size(); ++v) {
     const SavedNode& node = peak.nodes[v];
@@ -50,9 +56,19 @@ void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, 
     const int64_t freed = is_new ? -peak.values[v].bytes : (node.is_saved ? peak.values[v].bytes : 0);
     rows.push_back({.loc = module.op(op).loc,
                     .op = OpView(module, op).name(),
+                    .type = global_type(module, node.value),
                     .is_transfer = module.op(op).def->traits.collective != CollectiveKind::kNone,
                     .bytes = freed,
                     .ps = is_dropped ? peak.values[v].ps : 0});
+  }
+}
+
+void add_kept(const Module& module, const PeakValues& peak, const Saved& saved, std::vector<KeptValue>& kept) {
+  for (uint32_t v = 0; v < peak.nodes.size(); ++v) {
+    const OpId op = module.value(peak.nodes[v].value).op;
+    if (!saved.is_kept[v] || peak.values[v].bytes == 0 || !op) continue;
+    const KeptValue found{OpView(module, op).name(), global_type(module, peak.nodes[v].value)};
+    if (std::ranges::find(kept, found) == kept.end()) kept.push_back(found);
   }
 }
 
@@ -71,12 +87,15 @@ class Rematerializer {
     MemoryPlan plan{.limit_bytes = limit_};
     plan.before_bytes = plan.after_bytes = live_walk(module, donated_).use.peak_bytes;
     if (plan.before_bytes <= limit_) return plan;
-    std::optional<Attempt> best = best_attempt(module, plan, false);
-    if (!best && may_window_) best = best_attempt(module, plan, true);
-    if (!best) fail_with(plan);
+    std::optional<Attempt> best = within(module);
+    if (!best) {
+      plan.after_bytes = smallest_limit(module, plan.before_bytes);
+      return plan;
+    }
     module = std::move(best->module);
     plan.after_bytes = best->peak;
     plan.rows = std::move(best->rows);
+    plan.kept = std::move(best->kept);
     return plan;
   }
 
@@ -87,6 +106,7 @@ class Rematerializer {
     int64_t bound_ps = 0;  // of the first peak: no plan takes less time
     int rounds = 0;
     std::vector<RepeatedRow> rows = {};
+    std::vector<KeptValue> kept = {};
     int64_t ps() const {
       int64_t sum = 0;
       for (const RepeatedRow& row : rows) sum = saturated_sum(sum, row.ps);
@@ -94,23 +114,37 @@ class Rematerializer {
     }
   };
 
-  // No plan takes less than its bound.
-  static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
+  // None if the limit cannot be kept. Windows only where it cannot be kept without them.
+  std::optional<Attempt> within(const Module& module) const {
+    std::optional<Attempt> best = within(module, false);
+    return best || !may_window_ ? std::move(best) : within(module, true);
+  }
 
-  // The one that takes the least time of those within the limit.
-  std::optional<Attempt> best_attempt(const Module& module, MemoryPlan& plan, bool windows) const {
+  std::optional<Attempt> within(const Module& module, bool windows) const {
     std::optional<Attempt> best;
     for (const int64_t eighths : kTightened) {
       for (const int64_t segments : kSegments) {
         if (poll_) poll_();
         Attempt attempt = lower(module, limit_ / 8 * eighths, segments, windows);
-        plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
         if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
         if (best && is_good(*best)) return best;
       }
     }
     return best;
   }
+
+  // A limit that is too low leaves nothing to choose from: higher ones find more. A limit that can be kept.
+  int64_t smallest_limit(const Module& module, int64_t before) {
+    int64_t low = limit_, high = before;
+    for (int trial = 0; trial < kTrials && low < high; ++trial) {
+      limit_ = low + (high - low) / 2;
+      (within(module) ? high : low) = limit_;
+    }
+    return high;
+  }
+
+  // No plan takes less than its bound.
+  static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
 
   // Lowers one peak after the other to `aim`, or as far as it goes.
   Attempt lower(const Module& module, int64_t aim, int64_t segments, bool windows) const {
@@ -149,31 +183,34 @@ class Rematerializer {
     if (found.saved.is_kept.empty() || found.saved.bytes >= peak.saved_bytes) return false;
     if (made.rounds == 0) made.bound_ps = found.bound_ps;
     add_rows(made.module, peak, found.saved, made.rows);
+    add_kept(made.module, peak, found.saved, made.kept);
     write_repeated_values(made.module, steps, peak, found.saved);
     return true;
   }
 
-  [[noreturn]] void fail_with(const MemoryPlan& plan) const {
-    fail<OutOfMemoryError>("compile",
-                           str("the program must fit in memory_limit, ", bytes_text(limit_), ", on each device"),
-                           str("a peak of ", bytes_text(plan.after_bytes), " at least, ", bytes_text(plan.before_bytes),
-                               " without computing anything again"),
-                           "shard more tensors, donate arguments, or raise the limit; Program.memory() without a limit "
-                           "says what is alive");
-  }
-
-  const int64_t limit_;
+  int64_t limit_;
   const std::vector<size_t> donated_;
   const HardwarePtr hardware_;
   const bool may_window_;
   const std::function<void()> poll_;
 };
 
+[[noreturn]] void fail_with(const MemoryPlan& plan) {
+  fail<OutOfMemoryError>(
+      "compile", str("the program must fit in memory_limit, ", bytes_text(plan.limit_bytes), ", on each device"),
+      str("a peak of ", bytes_text(plan.after_bytes), " at least, ", bytes_text(plan.before_bytes),
+          " without computing anything again"),
+      "shard more tensors, donate arguments, or raise the limit; Program.memory() without a limit says what is alive");
+}
+
 }  // namespace
+
+MemoryPlan fit_in_memory(Module& module, const PassContext& context) { return Rematerializer(context).run(module); }
 
 Module rematerialize(Module module, PassContext& context) {
   if (context.options.memory_limit == 0) return module;
-  const MemoryPlan plan = Rematerializer(context).run(module);
+  const MemoryPlan plan = fit_in_memory(module, context);
+  if (plan.after_bytes > plan.limit_bytes) fail_with(plan);
   context.counters.add("rematerialize.rows", std::ssize(plan.rows));
   context.memory = std::make_shared<const MemoryPlan>(plan);
   return module;

@@ -9,15 +9,19 @@
 //   return dot_general %h, %z             %h_again = tanh %x {shardwise.again = 1 : i64}
 //                                         return dot_general %h_again, %z
 //
-// Where that is not enough, products run in loops that hold one block of an operand at a time (window_at_peak.h).
-// Placements stay, and copies compute the same bits; the sums of a loop are within rounding. The memory is that of analysis/live_bytes.h: after each round it is
-// measured again, and the next peak is looked at. OutOfMemoryError, with the smallest peak that was found, for a limit that
-// cannot be kept.
+// Placements stay, and copies compute the same bits. Where that is not enough, products run in loops that hold one block of
+// an operand at a time (window_at_peak.h). The memory is that of analysis/live_bytes.h: after each round it is measured
+// again, and the next peak is looked at. OutOfMemoryError, with the smallest limit that was found, for one that cannot be
+// kept.
 #pragma once
 
+#include "shardwise/choice/memory/memory_plan.h"
 #include "shardwise/ir/pass.h"
 
 namespace shardwise {
+
+// A local module. If the limit cannot be kept, it stays as it is, and the peak of the plan is the smallest limit that can.
+MemoryPlan fit_in_memory(Module& module, const PassContext& context);
 
 Module rematerialize(Module module, PassContext& context);
 inline constexpr Pass kRematerialize{

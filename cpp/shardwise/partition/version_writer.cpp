@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/base/error.h"
+#include "shardwise/choice/computed_again.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 
@@ -79,7 +80,8 @@ ValueId VersionWriter::get(ValueId source, PlacementId need, const Cause& cause)
       break;
     }
     case VersionChoice::kAgain: {
-      const ValueId operand = get(source_.operands(source_.value(source).op)[0], need, cause);
+      const OpView op(source_, source_.value(source).op);
+      const ValueId operand = get(op.operand(0), computed_again(op, need, placements_).placement, cause);
       made = make_again(source, {&operand, 1}, at);
       break;
     }

@@ -38,8 +38,11 @@ std::optional<RepeatedRow> window_at_peak(Module& local, const LiveWalk& walk, c
   }
   if (!chosen) return std::nullopt;
   const OpId op = chosen->dot.products.front().op;
+  const ValueId result = local.result(op);
+  const TypeId global = local.part(result).type;
   const RepeatedRow row{.loc = local.op(op).loc,
                         .op = OpView(local, op).name(),
+                        .type = global ? global : local.value(result).type,
                         .is_windowed = true,
                         .bytes = freed,
                         .ps = std::max<int64_t>(time.loop_ps - time.gathered_ps, 0)};

@@ -77,7 +77,8 @@ class Propagation {
         ops_(module.context(), options),
         recorder_(provenance),
         column_(module, recorder_),
-        visit_order_(visit_order) {
+        visit_order_(visit_order),
+        state_last_(options.state_last) {
     if (graph_.ties_values()) classes_ = ValueClasses(module, graph_.edges());
     // The initial sharding of an edge holds for all its targets.
     for (const auto& [op, edge] : graph_.edges().all()) start(op, edge, module_.value(module_.result(op)).sharding);
@@ -89,6 +90,7 @@ class Propagation {
   void run(Priorities priorities) {
     UserPriorities user(module_, recorder_);
     if (priorities == Priorities::kUser) user.hold_back();
+    if (priorities == Priorities::kUser && state_last_) user.hold_back_state();
     run_rounds(priorities);
     for (const int64_t priority : user.waiting()) {
       user.release(priority);
@@ -261,6 +263,7 @@ class Propagation {
   StepRecorder recorder_;
   ShardingColumn column_;
   VisitOrder visit_order_;
+  bool state_last_;
   VisitedTensors tensors_;
   bool missed_ = false;  // a change, by an edge that waits for the next sweep
 };

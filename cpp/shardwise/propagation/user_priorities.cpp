@@ -45,6 +45,40 @@ void UserPriorities::hold_back(Held held) {
   set(held, sharding);
 }
 
+void UserPriorities::hold_back_state() {
+  const int64_t last = waiting_.empty() ? 1 : *waiting_.rbegin() + 1;
+  const Region& body = module_.region(module_.main().body);
+  const std::vector<ValueId> arguments = body.arguments, returned = body.results;
+  const std::vector<ShardingId> results = module_.main().result_shardings;
+  std::vector<bool> is_taken(returned.size());
+  const auto is_of = [&](const Value& argument, size_t i) {
+    const ShardingId given = i < results.size() ? results[i] : ShardingId{};
+    return !is_taken[i] && module_.value(returned[i]).type == argument.type && (!given || given == argument.sharding);
+  };
+  for (const ValueId argument : arguments) {
+    const Value& value = module_.value(argument);
+    if (!value.sharding) continue;
+    for (uint32_t i = 0; i < returned.size(); ++i) {
+      if (!is_of(value, i)) continue;
+      is_taken[i] = true;
+      if (i < results.size()) hold_back_all({{}, i, results[i]}, last);
+      hold_back_all({argument, 0, value.sharding}, last);
+      break;
+    }
+  }
+}
+
+void UserPriorities::hold_back_all(Held held, int64_t priority) {
+  if (!held.annotation) return;
+  TensorSharding sharding = module_.context().sharding(held.annotation);
+  if (has_priorities(sharding)) return;  // it is held back by those
+  for (DimSharding& dim : sharding.dims) {
+    if (!dim.axes.empty()) dim.priority = priority;
+  }
+  held.annotation = module_.context().intern(sharding);
+  hold_back(held);
+}
+
 void UserPriorities::release(int64_t priority) {
   recorder_.begin_priority(priority);
   for (const Held& held : held_) {

@@ -33,3 +33,4 @@ __getattr__, __dir__ = lazy_names(
 )
 for _operation in ("to_jax", "export_text", "to_source", "jax_shardings"):
     IMPLEMENTATIONS.provide_later(_operation, lazy_module(__name__, ".handover"))
+IMPLEMENTATIONS.provide_later("checkpoint_policy", lazy_module(__name__, ".checkpoint_policy"))

@@ -60,6 +60,7 @@ class Implementations:
     export_text: Callable[..., Any]  # (program, locations, generic): Program.as_text("export")
     to_source: Callable[..., Any]  # (program, target, path): Program.to_source
     jax_shardings: Callable[..., Any]  # (program, devices, mesh): Program.jax_shardings
+    checkpoint_policy: Callable[..., Any]  # (report): Program.checkpoint_policy
     eager_call: Callable[..., Any]  # (function, args, kwargs): one NumPy call on Arrays
 
     def __init__(self) -> None:

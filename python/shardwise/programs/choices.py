@@ -21,6 +21,7 @@ __all__ = ["Choices", "ChosenOp", "checked_choices", "choices_of", "rows_of"]
 
 FORMAT: Final = "shardwise.choices"
 VERSION: Final = 1
+STATE_LAST: Final = "state last"  # of `propagation`
 TEXTS: Final = ("sources", "carries", "exchanges")  # the fields that map keys to texts
 
 
@@ -47,6 +48,8 @@ class Choices:
             if they were not.
         program: the fingerprint of the program: its ops, ranks, dtypes and names of axes, not its sizes. With "", the
             choices are tried on any program.
+        propagation: ``"state last"`` where what the program updates, such as weights, was propagated after all else,
+            since loops take less time like that; or "".
         options: the options of the partitioner that it was given, as :func:`jit` takes them.
 
     >>> import numpy as np
@@ -76,6 +79,7 @@ class Choices:
     exchanges: Mapping[str, str] = field(default_factory=dict)
     program: str = ""
     options: PartitionOptions = DEFAULT_OPTIONS
+    propagation: str = ""
 
     def __str__(self) -> str:
         """Equal decisions together, in the order of the program; ``repr`` has all of them, by key."""
@@ -101,6 +105,7 @@ class Choices:
             found = getattr(self, name)
             parts += [f"{name}:", *(f"  {at}: {text}" for at, text in found.items())] if found else []
         named = self.options.hardware
+        parts += [f"propagation: {self.propagation}"] if self.propagation else []
         parts.append(f"by {self.objective} on {getattr(named, 'name', named)}, program {self.program or 'any'}")
         return "\n".join(parts)
 
@@ -115,7 +120,8 @@ class Choices:
     def to_dict(self) -> dict[str, Any]:
         """``{"format": "shardwise.choices", "version": 1, "program": …, "objective": …, "hardware": …, "ops": {key:
         {"op": …, "method": …, "operands": […], "results": […]}, …}, "plans": {key: […], …}, "sources": {key: …, …},
-        "carries": …, "exchanges": …}``. Built-in hardware is its name, other hardware the whole file.
+        "carries": …, "exchanges": …}``, and ``"propagation"`` where it is not "". Built-in hardware is its name, other
+        hardware the whole file.
         """
         ops = {
             at: {**asdict(op), "operands": list(op.operands), "results": list(op.results)}
@@ -124,6 +130,8 @@ class Choices:
         plans = {at: list(moves) for at, moves in self.plans.items()}
         texts = {name: dict(getattr(self, name)) for name in TEXTS}
         head = {"format": FORMAT, "version": VERSION, "program": self.program}
+        if self.propagation:
+            head["propagation"] = self.propagation
         return {**head, **self.options.to_dict(), "ops": ops, "plans": plans, **texts}
 
     def to_json(self) -> str:
@@ -165,7 +173,10 @@ class Choices:
         if isinstance(given["hardware"], str) and given["hardware"] not in hardware_names():
             raise ValueError(f"no built-in hardware is called {given['hardware']!r}")
         options = checked_options("from_json", PartitionOptions(), **given)
-        return cls(ops, plans, **texts, program=str_of(read["program"]), options=options)
+        order = str_of(read.get("propagation", ""))
+        if order not in ("", STATE_LAST):
+            raise ValueError(f"propagation must be {STATE_LAST!r}, got {shown(order)}")
+        return cls(ops, plans, **texts, program=str_of(read["program"]), options=options, propagation=order)
 
 
 def _first(keys: list[str]) -> str:
@@ -195,10 +206,10 @@ def texts_of(values: Any) -> tuple[str, ...]:
 
 def choices_of(rows: tuple[Any, ...], options: PartitionOptions) -> Choices:
     """The choices of the extension's rows."""
-    program, ops, plans, sources, carries, exchanges = rows
+    program, ops, plans, sources, carries, exchanges, order = rows
     chosen = {at: ChosenOp(op, method, tuple(operands), tuple(results)) for at, op, method, operands, results in ops}
     moves = {at: tuple(names) for at, names in plans}
-    return Choices(chosen, moves, dict(sources), dict(carries), dict(exchanges), program, options)
+    return Choices(chosen, moves, dict(sources), dict(carries), dict(exchanges), program, options, order)
 
 
 _Texts = list[tuple[str, str]]
@@ -207,14 +218,14 @@ _Ops = list[tuple[str, str, str, list[str], list[str]]]
 
 def rows_of(
     choices: Choices | None,
-) -> tuple[str, _Ops, list[tuple[str, list[str]]], _Texts, _Texts, _Texts] | None:
+) -> tuple[str, _Ops, list[tuple[str, list[str]]], _Texts, _Texts, _Texts, str] | None:
     """The choices as the extension takes them."""
     if choices is None:
         return None
     ops = [(at, op.op, op.method, list(op.operands), list(op.results)) for at, op in choices.ops.items()]
     plans = [(at, list(moves)) for at, moves in choices.plans.items()]
     sources, carries, exchanges = (list(getattr(choices, name).items()) for name in TEXTS)
-    return choices.program, ops, plans, sources, carries, exchanges
+    return choices.program, ops, plans, sources, carries, exchanges, choices.propagation
 
 
 _T = TypeVar("_T")

@@ -11,6 +11,7 @@ from typing import Any
 from .. import _core
 from ..errors import message, shown
 from ..hardware import Hardware
+from ..process.implementations import IMPLEMENTATIONS
 from ..process.processes import ALONE, Place
 from ..reports.estimate import Estimate, estimate_of
 from ..reports.ledger import Ledger, ledger_of
@@ -29,6 +30,8 @@ from .partition_options import PartitionOptions
 from .placed_programs import PlacedProgram
 
 __all__ = ["ProgramReports"]
+
+_MOST_BYTES = 1 << 62  # of a limit that the extension takes
 
 
 class ProgramReports:
@@ -163,7 +166,8 @@ class ProgramReports:
             virtual: the buffers of all devices of the virtual mesh in this process, where devices that hold the same
                 bytes share one; the default is one device of a real mesh, which holds its own shards.
             limit: what a device has: bytes, ``"80GB"``, ``"16GiB"``, or a :class:`shardwise.hardware.Hardware` or its
-                name, without its reserved bytes. The report then says whether the program fits.
+                name, without its reserved bytes. The report then says whether the program fits, and if it does not,
+                its ``ladder`` what ``jit(memory_limit=)`` would compute again.
 
         Raises:
             ValueError: a negative limit, one for all devices together, or neither a size nor hardware.
@@ -181,20 +185,24 @@ class ProgramReports:
                 message("memory", "limit is of one device, and virtual=True of all", shown(limit), way_out)
             )
         devices = self.mesh.size if virtual else 1
-        return memory_of(
-            alive, self._compiled.stages["local"], devices, None if limit is None else checked_limit("memory", limit)
-        )
+        given = None if limit is None else checked_limit("memory", limit)
+        ladder = None if given is None or alive[0] <= given else self.rematerialized(given)
+        return memory_of(alive, self._compiled.stages["local"], devices, given, ladder)
 
-    def rematerialized(self) -> Rematerialization:
-        """What is gathered or computed again to stay within ``jit(memory_limit=)``, and what that costs.
+    def rematerialized(self, limit: Any = None) -> Rematerialization:
+        """What is gathered or computed again to stay within a memory limit, and what that costs.
 
         Of the values that are alive at the peak, those are dropped that take the least time for the memory that they
         free; a value of a scan's body in all its trips. Placements stay, and copies have the same bits. Where that is
         not enough, products run as loops (``jit(windowed_einsum=)``). The report is empty where the program fits
         anyway.
 
+        Args:
+            limit: what a device has, as in :meth:`memory`. The report is what ``jit(memory_limit=)`` would compute
+                again. Default: the limit with which the program was compiled.
+
         Raises:
-            ValueError: the program was compiled without a limit.
+            ValueError: no limit, and the program was compiled without one, or neither a size nor hardware.
 
         >>> import numpy as np, shardwise as sw
         >>> def loss(x, w):
@@ -202,15 +210,43 @@ class ProgramReports:
         ...     return (np.tanh(y @ w) * y).sum()
         >>> x, w = sw.ShapeDtypeStruct((8192, 512), np.float32), sw.ShapeDtypeStruct((512, 512), np.float32)
         >>> options = {"mesh": sw.Mesh({"d": 8}), "in_shardings": (sw.P("d"), sw.P())}
-        >>> step = sw.jit(sw.grad(loss, argnums=1), **options, memory_limit="11MiB")
-        >>> step.lower(x, w).compile().rematerialized().summary()
+        >>> program = sw.jit(sw.grad(loss, argnums=1), **options).lower(x, w).compile()
+        >>> program.rematerialized("11MiB").summary()
         'limit 11 MiB: peak 11 MiB instead of 12 MiB, +3.13 us'
+        >>> program.rematerialized("4MiB").fits
+        False
         """
+        if limit is not None:
+            given = min(checked_limit("rematerialized", limit), _MOST_BYTES)
+            return rematerialization_of(*self._compiled.repeated_within(given))
         found = self._compiled.repeated()
         if found is None:
-            way_out = "compile it with jit(memory_limit=)"
-            raise ValueError(message("rematerialized", "the program must have a memory limit", None, way_out))
+            way_out = 'pass one, as in rematerialized("80GB"), or compile the program with jit(memory_limit=)'
+            raise ValueError(message("rematerialized", "needs a memory limit", None, way_out))
         return rematerialization_of(*found)
+
+    def checkpoint_policy(self, limit: Any = None) -> Any:
+        """What stays in memory within a limit, as a policy of `jax.checkpoint`.
+
+        The policy keeps what :meth:`rematerialized` keeps at the peak, and nothing else. It knows values by the op that
+        makes them and by the type of the whole tensor; where some of them are dropped, all are.
+
+        Args:
+            limit: as in :meth:`rematerialized`.
+
+        Returns:
+            A callable for ``jax.checkpoint(function, policy=policy)``. ``policy.kept`` has the pairs of op and type;
+            it is None, and everything is kept, where the program fits.
+
+        Raises:
+            ValueError: no limit, or one that cannot be kept.
+            UnsupportedError: JAX is missing or too old.
+        """
+        report = self.rematerialized(limit)
+        if not report.fits:
+            rule = "the program must fit by computing values again"
+            raise ValueError(message("checkpoint_policy", rule, report.summary()))
+        return IMPLEMENTATIONS.checkpoint_policy(report)
 
     def _rehearsed(self, virtual: bool = False) -> tuple[Any, ...]:
         """Of a rehearsed run: bytes at the peak, of arguments and of results, values at the peak, and moments."""

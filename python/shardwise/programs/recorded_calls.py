@@ -54,6 +54,12 @@ class RecordedCall:
         """Whether leaves of the results are neither arrays nor numbers (trees/static_leaves.py)."""
         return has_static_leaves(self.out_tree)
 
+    @cached_property
+    def free_arguments(self) -> list[int]:
+        """The hidden arguments of the program that are no sharded arrays: it may have them in any placement."""
+        first = len(self.in_avals)
+        return [first + i for i, array in enumerate(self.hoisted) if isinstance(array, np.ndarray)]
+
     def known_to(self, module: Any) -> Any:
         """The module, which then knows the integers that the function closes over.
 

@@ -300,8 +300,10 @@ class Program(ProgramReports):
         return _core.passes.compile(module, self.mesh._core, rows_of(choices), **self._compile_options())
 
     def _compile_options(self) -> dict[str, Any]:
-        donated = ",".join(str(i) for i in self._donated)
-        return {**self._options.as_arguments(), **self._traced._call.partition.as_arguments(), "donated": donated}
+        call = self._traced._call
+        numbers = {"donated": self._donated, "captured": call.free_arguments}
+        texts = {name: ",".join(str(i) for i in places) for name, places in numbers.items()}
+        return {**self._options.as_arguments(), **call.partition.as_arguments(), **texts}
 
     @property
     def seconds(self) -> dict[str, float]:

@@ -24,7 +24,7 @@ from .ledger_groups import CollectiveGroup, LedgerDiff, LedgerDifference, Ledger
 from .memory import MemoryGroup, MemoryGroups, MemoryMoment, MemoryReport, MemoryRow, MemoryTimeline
 from .price import Price
 from .promotions import Promotion, Promotions
-from .rematerialization import Rematerialization, RematerializedRow
+from .rematerialization import Rematerialization, RematerializedGroup, RematerializedGroups, RematerializedRow
 from .shard_update import ShardUpdateReport, StateRow
 from .work import WorkReport, WorkRow
 
@@ -58,6 +58,8 @@ __all__ = [
     "Promotion",
     "Promotions",
     "Rematerialization",
+    "RematerializedGroup",
+    "RematerializedGroups",
     "RematerializedRow",
     "ShardUpdateReport",
     "StateRow",

@@ -11,6 +11,7 @@ from typing import Any
 from .._core.ir import Value
 from .groups import Getters, Group, Groups, checked_keys, groups_of
 from .memory_categories import categories_of, category_of
+from .rematerialization import Rematerialization
 from .tables import LocalTensorRow, LocatedRow, Report, format_bytes, short_location
 from .timeline_svg import timeline_svg
 
@@ -81,6 +82,8 @@ class MemoryReport(Report[MemoryRow]):
         result_bytes: bytes of the results' buffers; a result that is an argument's buffer counts as an argument.
         devices: how many devices the bytes are of.
         limit: the bytes that a device has for the program; None where none were given.
+        ladder: what would be computed again to stay within ``limit``, what frees most first; None where the program
+            fits, or without a limit.
     """
 
     _noun = "value"
@@ -94,8 +97,10 @@ class MemoryReport(Report[MemoryRow]):
         devices: int,
         moments: Sequence[tuple[Value, int]] = (),
         limit: int | None = None,
+        ladder: Rematerialization | None = None,
     ) -> None:
         super().__init__(rows)
+        self.ladder = ladder
         self.peak_bytes = peak_bytes
         self.argument_bytes = argument_bytes
         self.result_bytes = result_bytes
@@ -147,21 +152,23 @@ class MemoryReport(Report[MemoryRow]):
             return text
         beyond = self.peak_bytes - self.limit
         verdict = "fits in" if self.fits else f"{format_bytes(beyond)} too much for"
-        return f"{text}; {verdict} {format_bytes(self.limit)}"
+        text = f"{text}; {verdict} {format_bytes(self.limit)}"
+        return text if self.ladder is None else f"{text}; {self.ladder.in_words()}"
 
     def to_dict(self) -> dict[str, Any]:
         """``{"peak_bytes": …, "argument_bytes": …, "result_bytes": …, "devices": …, "limit": …, "at_peak": […]}``.
 
-        ``limit`` is None where none was given.
+        With ``"ladder"``, too: None where nothing must be computed again. ``limit`` is None where none was given.
         """
         return {
             "peak_bytes": self.peak_bytes, "argument_bytes": self.argument_bytes, "result_bytes": self.result_bytes,
             "devices": self.devices, "limit": self.limit, "at_peak": self._records(),
+            "ladder": None if self.ladder is None else self.ladder.to_dict(),
         }  # fmt: skip
 
     def _with(self, rows: Sequence[Any]) -> MemoryReport:
         sizes = self.peak_bytes, self.argument_bytes, self.result_bytes, self.devices
-        return MemoryReport(rows, *sizes, self._moments, self.limit)
+        return MemoryReport(rows, *sizes, self._moments, self.limit, self.ladder)
 
     def _header(self) -> Sequence[str]:
         return _COLUMNS
@@ -269,9 +276,15 @@ def _moment(value: Value, live: int) -> MemoryMoment:
     return MemoryMoment(live, op, name, value.location.file, value.location.line)
 
 
-def memory_of(rehearsed: tuple[Any, ...], module: Any, devices: int, limit: int | None) -> MemoryReport:
+def memory_of(
+    rehearsed: tuple[Any, ...],
+    module: Any,
+    devices: int,
+    limit: int | None = None,
+    ladder: Rematerialization | None = None,
+) -> MemoryReport:
     """The report of a rehearsed run of a local program: the values that are alive at the peak, each with its bytes."""
     peak_bytes, argument_bytes, result_bytes, values, moments = rehearsed
     categories = categories_of(module)
     rows = [_row(value, count, peak_bytes, category_of(value, categories)) for value, count in values]
-    return MemoryReport(rows, peak_bytes, argument_bytes, result_bytes, devices, moments, limit)
+    return MemoryReport(rows, peak_bytes, argument_bytes, result_bytes, devices, moments, limit, ladder)

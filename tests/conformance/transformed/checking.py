@@ -48,12 +48,8 @@ class Case:
             return False
         if self.construct is kits.ruled and self.transform in (kits.forward, kits.hessian):
             return False
-        annotates = self.wrapper is kits.in_jit or self.transform in (
-            kits.gradient_without_its_aux,
-            kits.value_with_aux,
-        )
-        if self.construct is kits.out_sharded and annotates:
-            return False  # JAX: on explicit axes a constraint asserts the sharding that is there
+        if self.construct is kits.out_sharded and not _is_traced_by_jax(self):
+            return False
         by_vmap = self.wrapper is kits.in_vmap or self.construct is kits.mapped
         return self.kit == "jax" or not (by_vmap and self.transform is not kits.value)  # docs/jax.md
 
@@ -74,6 +70,19 @@ def draw(seed: int, index: int) -> Case:
         )
         if case.exists():
             return case
+
+
+def _is_traced_by_jax(case: Case) -> bool:
+    """Whether JAX takes the program on explicit axes, whose shardings are types.
+
+    A constraint asserts the sharding that is there, and a carry that gains a sharding has another type.
+    """
+    with _context(case):
+        try:
+            jax.eval_shape(case.function(KITS["jax"]), *arguments())
+        except Exception:
+            return False
+    return True
 
 
 def arguments() -> tuple[np.ndarray, np.ndarray]:

@@ -49,6 +49,31 @@ std::optional<OpChoice> annotated(ProgramPlacements& placements, const OpView& o
   return OpChoice{.operands = {carry}, .results = {carry}};
 }
 
+// Where an op takes an addend, if the operands that depend on the carry are where propagation has them; where propagation has
+// the addend, if the op cannot keep them there.
+PlacementId place_of_addend(ProgramPlacements& placements, const OpView& op, ValueId addend, const MeshPtr& mesh,
+                            const std::unordered_map<ValueId, PlacementId>& dependents) {
+  const ShardingRule& rule = sharding_rule(op);
+  const PlacementId declared_place = placements.declared(addend);
+  if (rule.empty()) return declared_place;
+  ComputeSharding compute{
+      .mesh = mesh, .factors = std::vector<AxisList>(rule.factors().size()), .passed = {}, .reduced = {}};
+  size_t place = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand(i) == addend) place = i;
+    if (!dependents.contains(op.operand(i))) continue;
+    const Placement& declared = *placements.find(placements.declared(op.operand(i)));
+    if (!declared.is_fully_replicated() && declared.mesh != mesh) return declared_place;
+    if (!add_factor_axes(op, rule, i, declared, compute.factors)) return declared_place;
+  }
+  return candidate_of(placements, op, rule, compute, {}).choice.operands[place];
+}
+
+// Rounds alone are not worth more memory: a stack of the gradients of all layers would be whole on every device.
+bool is_worth(const Cost& unreduced, const Cost& in_each_trip, bool grows) {
+  return grows ? unreduced < in_each_trip && unreduced.bytes < in_each_trip.bytes : unreduced <= in_each_trip;
+}
+
 double local_size(const Placement& placement) {
   double size = 1;
   for (const DimPlacement& dim : placement.dims) size *= static_cast<double>(dim.block);
@@ -56,10 +81,6 @@ double local_size(const Placement& placement) {
 }
 
 }  // namespace
-
-bool AccumulatorChooser::is_addend(ValueId value) const {
-  return std::ranges::find(addends_, value, &Addend::value) != addends_.end();
-}
 
 // Unreduced operands of ops that combine them with a value that depends on the carry.
 void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Placed& dependents) {
@@ -125,7 +146,8 @@ std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Pla
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId operand = op.operand(i);
     // Each device would add a replicated operand once.
-    if (pending.operands[i] && !dependent[i] && !is_addend(operand)) return std::nullopt;
+    const bool is_addend = std::ranges::find(addends_, operand, &Addend::value) != addends_.end();
+    if (pending.operands[i] && !dependent[i] && !is_addend) return std::nullopt;
     const PlacementId home = dependent[i] ? placed.at(operand) : versions_.home(operand, {});
     pending.owned.push_back(pending.operands[i] && placements_.find(home)->is_owned);
     if (!dependent[i]) continue;
@@ -164,12 +186,16 @@ Cost AccumulatorChooser::cost_in_trip(const Accumulator& accumulator, const Plac
   return cost;
 }
 
-Cost AccumulatorChooser::cost_if_reduced() {
+Cost AccumulatorChooser::cost_if_reduced(const Placed& dependents) {
   Cost cost;
   for (const Addend& addend : addends_) {
-    const double count = sharers(module_, linearity_, addend.value, OpView(module_, addend.op), reducer_);
+    const OpView op(module_, addend.op);
+    const double count = sharers(module_, linearity_, addend.value, op, reducer_);
     // No sharers: another user needs the addend reduced anyway, so its reduction costs the loop nothing more.
-    if (count != 0) cost += versions_.cost(addend.value, placements_.declared(addend.value)) / count;
+    if (count == 0) continue;
+    const PlacementId declared = placements_.declared(addend.value);
+    const PlacementId taken = place_of_addend(placements_, op, addend.value, addend.home->mesh, dependents);
+    cost += std::min(versions_.cost(addend.value, declared), versions_.cost(addend.value, taken)) / count;
   }
   return cost;
 }
@@ -189,21 +215,21 @@ std::vector<AccumulatorChooser::PlacedCarry> AccumulatorChooser::candidates(cons
 
 const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<const PlacedCarry> candidates,
                                                                     const Accumulator& accumulator,
-                                                                    const AccumulatorSite& site) {
-  const TypeId type = module_.value(site.result).type;
+                                                                    const AccumulatorSite& site,
+                                                                    const Placed& dependents) {
   const PlacementId declared = placements_.declared(site.result);
   // A loop around this one may defer the reduction of the result further.
   const double after = module_.uses(site.result).empty() ? 0 : deferred_.share(site.result);
   // Versions::cost spreads a reshard before the loop over its trips, so that the product counts it once.
-  Cost best = site.trips * (cost_if_reduced() + versions_.cost(site.entry, declared));
+  Cost best = site.trips * (cost_if_reduced(dependents) + versions_.cost(site.entry, declared));
   const PlacedCarry* found = nullptr;
   for (const PlacedCarry& candidate : candidates) {
     const PlacementId carry = candidate.choice.carry;
     const Cost entry = versions_.cost(site.entry, versions_.entry(site.entry, carry));
     const Cost in_trip = entry + cost_in_trip(accumulator, candidate.placed, candidate.choice.ops);
-    const Cost cost = site.trips * in_trip + after * costs_.reshard(type, carry, declared);
+    const Cost cost = site.trips * in_trip + after * costs_.reshard(module_.value(site.result).type, carry, declared);
     const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
-    if (!(cost < best || (cost == best && found == nullptr && !grows))) continue;
+    if (found == nullptr ? !is_worth(cost, best, grows) : cost >= best) continue;
     best = cost;
     found = &candidate;
   }
@@ -219,11 +245,9 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
   if (axes_.empty()) return std::nullopt;
 
   const std::vector<PlacedCarry> possible = candidates(body, accumulator);
-  const auto text_of = [&](const PlacedCarry& candidate) -> const std::string& {
-    return placements_.text(candidate.choice.carry);
-  };
+  const auto text_of = [&](const PlacedCarry& found) -> const auto& { return placements_.text(found.choice.carry); };
   const auto best_text = [&] {
-    const PlacedCarry* best = cheapest(possible, accumulator, site);
+    const PlacedCarry* best = cheapest(possible, accumulator, site, dependents);
     return best == nullptr ? std::string() : text_of(*best);
   };
   const ChosenText& decided = choice_.carry(loop.result(accumulator.carry), best_text);

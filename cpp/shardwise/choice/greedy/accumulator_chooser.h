@@ -7,8 +7,9 @@
 //   reduced in each trip    10 all_reduces of %2
 //   unreduced               what the entry value costs (nothing for a constant), and one all_reduce after the loop
 //
-// Fewer bytes win, unless the carry is pinned. If both ways cost the same, the carry stays unreduced unless devices
-// would hold more of it.
+// Less time wins, unless the carry is pinned, but not by fewer rounds if devices would hold more of the carry: the gradients
+// of stacked layers are as many bytes in each trip as after the loop. If both ways cost the same, the carry stays unreduced
+// unless devices would hold more of it.
 #pragma once
 
 #include <optional>
@@ -69,12 +70,11 @@ class AccumulatorChooser {
   std::vector<PlacedCarry> candidates(const Region& body, const Accumulator& accumulator) const;
   // None: reducing in each trip costs less.
   const PlacedCarry* cheapest(std::span<const PlacedCarry> candidates, const Accumulator& accumulator,
-                              const AccumulatorSite& site);
+                              const AccumulatorSite& site, const Placed& dependents);
   bool place_ops(const Accumulator& accumulator, Placed& placed, std::vector<OpChoice>& choices) const;
   std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
   Cost cost_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);
-  Cost cost_if_reduced();
-  bool is_addend(ValueId value) const;
+  Cost cost_if_reduced(const Placed& dependents);
 
   Module& module_;
   const ProgramLinearity& linearity_;

@@ -19,16 +19,25 @@ namespace shardwise {
 struct RepeatedRow {
   LocId loc;
   std::string_view op;  // its name
+  TypeId type;          // global
   bool is_transfer = false;
   bool is_windowed = false;  // a product in a loop, of which no device has the whole operand or the unreduced result
   int64_t bytes = 0;         // less at the peak: of all trips, of a scan's rows. Negative: kept in its place
   int64_t ps = 0;            // more of one run
 };
 
+// What stays alive at a peak, known as one knows it in another engine.
+struct KeptValue {
+  std::string_view op;
+  TypeId type;  // global
+  friend bool operator==(const KeptValue&, const KeptValue&) = default;
+};
+
 struct MemoryPlan {
   int64_t limit_bytes = 0;
   int64_t before_bytes = 0, after_bytes = 0;  // the peaks
   std::vector<RepeatedRow> rows = {};
+  std::vector<KeptValue> kept = {};  // each once; some values of a kind may be in `rows`
 };
 
 }  // namespace shardwise

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/choice/computed_again.h"
+
+#include <utility>
+
+namespace shardwise {
+namespace {
+
+// Element by element, or by copies.
+bool makes_much_of_little(const OpView& op) {
+  const Traits& traits = op.def().traits;
+  if (op.operand_count() != 1 || op.result_count() != 1 || traits.annotates()) return false;
+  const TensorType &from = op.module().type(op.operand(0)), &to = op.module().type(op.result());
+  if (traits.elementwise) {
+    // Not a bitcast of several elements to one.
+    return item_size(from.dtype) < item_size(to.dtype) && from.shape == to.shape;
+  }
+  return traits.movement && element_count(from.shape) < element_count(to.shape) && !sharding_rule(op).empty();
+}
+
+// By the rule: axes of dims that the operand has, too.
+PlacementId operand_of_copies(const OpView& op, const Placement& wanted, const ProgramPlacements& placements) {
+  if (!wanted.unreduced.empty()) return {};
+  const ShardingRule& rule = sharding_rule(op);
+  const TypeId type = op.module().value(op.operand(0)).type;
+  const Dims &from = op.module().type(op.operand(0)).shape, &to = op.module().type(op.result()).shape;
+  std::vector<AxisList> dims(from.size());
+  for (size_t d = 0; d < to.size(); ++d) {
+    const DimPlacement& split = wanted.dims[d];
+    if (split.axes.empty()) continue;
+    const auto factors = rule.dim(rule.result_tensor(0), d);
+    if (factors.size() != 1 || rule.factors()[factors[0]].kind != FactorKind::kPassThrough) return {};
+    for (size_t e = 0; e < from.size(); ++e) {
+      const auto others = rule.dim(0, e);
+      if (others.empty() || others[0] != factors[0]) continue;
+      // The operand has the blocks that its size gives.
+      if (others.size() != 1 || from[e] != to[d] || split.block != ceil_div(to[d], product(split.axes))) return {};
+      dims[e] = split.axes;
+    }
+  }
+  return placements.of(type, std::move(dims), {}, Reducer::kNone, wanted.mesh);
+}
+
+}  // namespace
+
+ComputedAgain computed_again(const OpView& op, PlacementId result, const ProgramPlacements& placements) {
+  if (!makes_much_of_little(op)) return {};
+  const Placement* wanted = placements.find(result);
+  if (op.def().traits.elementwise || wanted == nullptr) return {op.operand(0), result};
+  const PlacementId placement = operand_of_copies(op, *wanted, placements);
+  return placement ? ComputedAgain{op.operand(0), placement, true} : ComputedAgain{};
+}
+
+}  // namespace shardwise

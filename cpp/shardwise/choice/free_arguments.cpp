@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/choice/free_arguments.h"
+
+#include <algorithm>
+
+#include "shardwise/choice/program_placements.h"
+
+namespace shardwise {
+
+FreeArguments::FreeArguments(Module& module, std::span<const size_t> captured) : module_(module) {
+  if (captured.empty()) return;
+  ProgramPlacements placements(module);
+  const std::vector<ValueId>& arguments = module.region(module.main().body).arguments;
+  for (const size_t i : captured) {
+    if (i >= arguments.size()) continue;
+    const ValueId value = arguments[i];
+    const PlacementId placement = placements.declared(value);
+    if (!placement || placement == placements.replicated(module.value(value).type)) continue;
+    const auto is_annotation = [&](const Use& use) { return use.op && module.op(use.op).def->traits.annotates(); };
+    if (std::ranges::any_of(module.uses(value), is_annotation)) continue;
+    arguments_.push_back({i, value, module.value(value).sharding, placement});
+  }
+}
+
+void FreeArguments::make_whole() {
+  ProgramPlacements placements(module_);
+  for (const Argument& argument : arguments_) {
+    const PlacementId whole = placements.replicated(module_.value(argument.value).type);
+    module_.value(argument.value).sharding = placements.sharding(whole);
+  }
+}
+
+bool FreeArguments::split_again(const Choice& choice) {
+  bool is_any = false;
+  for (const Argument& argument : arguments_) {
+    const auto takes_it_split = [&](const Use& use) {
+      return use.op && choice.ops[use.op.index].operands[use.index] == argument.placement;
+    };
+    if (!std::ranges::all_of(module_.uses(argument.value), takes_it_split)) continue;
+    module_.value(argument.value).sharding = argument.split;
+    is_any = true;
+  }
+  return is_any;
+}
+
+void FreeArguments::split_all() {
+  for (const Argument& argument : arguments_) module_.value(argument.value).sharding = argument.split;
+}
+
+std::vector<size_t> FreeArguments::whole() const {
+  std::vector<size_t> places;
+  for (const Argument& argument : arguments_) {
+    if (module_.value(argument.value).sharding != argument.split) places.push_back(argument.place);
+  }
+  return places;
+}
+
+}  // namespace shardwise
