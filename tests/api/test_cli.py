@@ -37,7 +37,7 @@ func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
 PASSES = [name.replace("_", "-") for name, _ in _core.passes.named_passes()]
 TO_LOCAL = [
     "inline-calls", "simplify", "propagate", "legalize", "choose", "assign", "plan-reshards", "localize",
-    "optimize-collectives", "form-scans", "rematerialize", "combine-collectives",
+    "optimize-collectives", "form-scans", "window-einsums", "rematerialize", "combine-collectives",
 ]  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_every_pass_prints_a_program_that_jaxlib_and_we_read(
     path.write_text(traced_example(example).as_text())
     code, out, err = run(capsys, "opt", path, f"--passes={','.join([*before(name), name])}")
     assert (code, err) == (0, "")
-    local = name in ("localize", "optimize-collectives", "form-scans", "rematerialize", "combine-collectives")
+    local = name in TO_LOCAL[TO_LOCAL.index("localize") :]
     assert shardy.parse(out, unregistered=local)
     assert str(sw.parse(out)) == out
 

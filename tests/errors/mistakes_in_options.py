@@ -197,6 +197,11 @@ def out_axes_of_none() -> None:
     on_mesh(sw.vmap(lambda x: x, out_axes=None))(X)
 
 
+@row(sw.ShardingError, r"^jit: windowed_einsum must be 'time' or 'never' or 'always', got True \(at [^)]*\)$")
+def windowed_einsum_of_a_flag() -> None:
+    on_mesh(power, windowed_einsum=True)
+
+
 # ---- weight-update sharding -----------------------------------------------------------------------------------------
 
 AXES = r"^jit: shard_update must be the name of an axis, a sub-axis, or a tuple of them, got "

@@ -45,8 +45,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 ONLY_OURS = {
     "jit": {"mesh": "devices are virtual", "sharding_rules": "", "choices": "", "strategy": "", "conservative": "",
             "strict_divisible": "", "objective": "", "hardware": "", "memory_limit": "", "combine_bytes": "",
-            "shard_update": "",
-            "gather_dtype": "options of our partitioner"},
+            "shard_update": "", "gather_dtype": "", "windowed_einsum": "options of our partitioner"},
     "device_put": {"root": "ranks", "own_part": "ranks"},
 }  # fmt: skip
 ONLY_JAX = {

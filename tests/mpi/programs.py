@@ -10,8 +10,8 @@ branches, uneven dims, sub-axes, permuted device ids.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Program:
     # the absolute values of the arguments.
     terms: Callable[..., Any] | None = None
     products: int = 1  # that follow each other
+    options: Mapping[str, Any] = field(default_factory=dict)  # of jit
 
 
 MESHES = {
@@ -152,6 +153,21 @@ def products() -> Iterator[Program]:
             yield Program(title, MESHES[mesh], product(x_spec, w_spec), (x, w), np.matmul)
 
 
+def windowed() -> Iterator[Program]:
+    """Products in loops beside a gather or a reduce_scatter."""
+    rng = np.random.default_rng(1)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((13, 96), (96, 23)))
+    gathered = {
+        "columns": lambda x, w: sw.shard(x, P("x")) @ sw.replicate(sw.shard(w, P(None, "x"))),
+        "contracting": lambda x, w: sw.shard(x, P("x")) @ sw.replicate(sw.shard(w, P("x"))),
+        "scattered": scatter_sum,
+    }
+    for mesh in ("x4", "x8", "x3_y4", "permuted"):
+        for name, function in gathered.items():
+            title = f"windowed {mesh} {name}"
+            yield Program(title, MESHES[mesh], function, (x, w), np.matmul, options={"windowed_einsum": "always"})
+
+
 def looped(x: Any) -> Any:
     x = sw.shard(x, P("x", "y"))
 
@@ -270,6 +286,7 @@ def several_meshes() -> Iterator[Program]:
 
 def programs() -> Iterator[Program]:
     yield from products()
+    yield from windowed()
     yield from several_meshes()
     yield from composed()
     yield from reductions()

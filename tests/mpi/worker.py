@@ -47,7 +47,7 @@ def same_shards(array: sw.Array, whole: sw.Array) -> bool:
 
 def difference(program: Program) -> str | None:
     """What differs between the ranks and the virtual mesh; None if nothing does."""
-    compiled = sw.jit(program.function, mesh=program.mesh).lower(*program.arguments).compile()
+    compiled = sw.jit(program.function, mesh=program.mesh, **program.options).lower(*program.arguments).compile()
     results = optree.tree_leaves(compiled(*program.arguments))
     with sw.mpi.local():
         expected = optree.tree_leaves(compiled(*program.arguments))

@@ -14,6 +14,7 @@
 #include "shardwise/partition/optimize_collectives.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/partition/rematerialize.h"
+#include "shardwise/partition/window_einsums.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/levels.h"
 #include "shardwise/propagation/shardy/lift_inlined_meshes.h"
@@ -31,11 +32,13 @@ namespace {
 // Ops are decomposed after propagation, so that why() shows what the user wrote, and before the choice of placements,
 // which is made for ops that run. Carries become captures before the choice, so that what a loop does not change is
 // resharded once. Scans are formed of the loops that are left in the local program, and
-// show which rows a value is kept in. What is computed again for its memory comes behind the passes that merge ops.
-// Collectives are combined last, by the schedule and the memory of the program that runs.
+// show which rows a value is kept in. Windows are written before the memory is counted. What is computed again for its memory
+// comes behind the passes that merge ops. Collectives are combined last, by the schedule and the memory of the program that
+// runs.
 constexpr std::array kPipeline{
-    kInlineCalls, kSimplify,     kShardUpdate, kPropagate,           kLegalize,  kSimplifyLoops, kChoose,
-    kAssign,      kPlanReshards, kLocalize,    kOptimizeCollectives, kFormScans, kRematerialize, kCombineCollectives,
+    kInlineCalls,         kSimplify,  kShardUpdate,   kPropagate,     kLegalize,
+    kSimplifyLoops,       kChoose,    kAssign,        kPlanReshards,  kLocalize,
+    kOptimizeCollectives, kFormScans, kWindowEinsums, kRematerialize, kCombineCollectives,
 };
 
 void change_nothing(Module&) {}

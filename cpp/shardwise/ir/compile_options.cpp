@@ -12,8 +12,9 @@
 namespace shardwise {
 namespace {
 
-// In the order of Strategy and of Objective.
-constexpr std::string_view kStrategies[] = {"basic", "aggressive"}, kObjectives[] = {"time", "bytes"};
+// In the order of Strategy, of Objective and of WindowedEinsum.
+constexpr std::string_view kStrategies[] = {"basic", "aggressive"}, kObjectives[] = {"time", "bytes"},
+                           kWindowedEinsums[] = {"memory", "time", "always", "never"};
 
 template <class Value>
 Value value_called(std::string_view name, std::string_view subject, std::string_view rule,
@@ -58,6 +59,11 @@ void set_memory_limit(CompileOptions& options, std::string_view bytes) {
 
 void set_combine_bytes(CompileOptions& options, std::string_view bytes) {
   options.combine_bytes = natural_number(bytes, "combine_bytes");
+}
+
+void set_windowed_einsum(CompileOptions& options, std::string_view name) {
+  options.windowed_einsum = value_called<WindowedEinsum>(
+      name, "compile", "windowed_einsum must be 'memory', 'time', 'always' or 'never'", kWindowedEinsums);
 }
 
 void set_donated(CompileOptions& options, std::string_view numbers) {

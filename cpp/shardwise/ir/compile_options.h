@@ -22,6 +22,13 @@ enum class Strategy : uint8_t { kBasic, kAggressive };
 //   kBytes   the bytes that a device receives: work may be repeated, and a message passed on from device to device
 enum class Objective : uint8_t { kTime, kBytes };
 
+// Where products overlap with the collective that brings their operand or takes their result (partition/window_einsums.h):
+//   kMemory   where the program would not fit in its memory limit otherwise
+//   kTime     there, and where it takes less time
+//   kAlways   wherever it is possible
+//   kNever    nowhere
+enum class WindowedEinsum : uint8_t { kMemory, kTime, kAlways, kNever };
+
 struct CompileOptions {
   Strategy strategy = Strategy::kAggressive;
   bool conservative = false;      // propagate full axes only, and nothing along dims whose elements are exchanged
@@ -37,6 +44,7 @@ struct CompileOptions {
   // Of the collectives that become one, at most; 0: each stays alone. The default of XLA's flag
   // xla_gpu_all_reduce_combine_threshold_bytes is 30 MiB and 7 bytes (xla/service/collective_utils.h).
   int64_t combine_bytes = (int64_t{30} << 20) + 7;
+  WindowedEinsum windowed_einsum = WindowedEinsum::kMemory;
   std::string gather_dtype = {};  // in which products receive weights whose updates are split; empty: their own
 };
 
@@ -46,6 +54,7 @@ void set_strategy(CompileOptions& options, std::string_view name);
 void set_objective(CompileOptions& options, std::string_view name);
 void set_memory_limit(CompileOptions& options, std::string_view bytes);
 void set_combine_bytes(CompileOptions& options, std::string_view bytes);
+void set_windowed_einsum(CompileOptions& options, std::string_view name);
 void set_donated(CompileOptions& options, std::string_view numbers);  // "0,3"
 void set_captured(CompileOptions& options, std::string_view numbers);
 inline void set_hardware(CompileOptions& options, std::string_view text) { options.hardware = text; }
@@ -70,6 +79,7 @@ inline constexpr CompileOption kCompileOptions[] = {
     {.name = "shard_update", .set = set_shard_update},
     {.name = "gather_dtype", .set = set_gather_dtype},
     {.name = "combine_bytes", .set = set_combine_bytes},
+    {.name = "windowed_einsum", .set = set_windowed_einsum},
 };
 
 // Options that a pass reads: bit i is for kCompileOptions[i].

@@ -20,6 +20,7 @@
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/partition/repeated_values.h"
+#include "shardwise/partition/window_at_peak.h"
 
 namespace shardwise {
 namespace {
@@ -82,6 +83,7 @@ class Rematerializer {
       : limit_(context.options.memory_limit),
         donated_(context.options.donated),
         hardware_(hardware_called(context.options.hardware)),
+        may_window_(context.options.windowed_einsum != WindowedEinsum::kNever),
         poll_(context.poll) {}
 
   // What is computed again behind one peak is alive at the next one. So what runs before it is cut into segments, fewer and
@@ -120,14 +122,19 @@ class Rematerializer {
     int64_t of(int64_t peak) const { return part == 0 ? bytes : peak - peak / part; }
   };
 
-  // None if the limit cannot be kept; `smallest` is then one that can.
+  // None if the limit cannot be kept; `smallest` is then one that can. Windows only where it cannot be kept without them.
   std::optional<Attempt> within(const Module& module, int64_t& smallest) const {
+    std::optional<Attempt> best = within(module, false, smallest);
+    return best || !may_window_ ? std::move(best) : within(module, true, smallest);
+  }
+
+  std::optional<Attempt> within(const Module& module, bool windows, int64_t& smallest) const {
     std::optional<Attempt> best;
     const auto attempt_all = [&](Aim aim) {
       for (const int64_t segments : kSegments) {
         if (best && is_good(*best)) return;
         if (poll_) poll_();
-        Attempt attempt = lower(module, aim, segments);
+        Attempt attempt = lower(module, aim, segments, windows);
         if (aim.part != 0) smallest = std::min(smallest, attempt.peak);
         if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
       }
@@ -145,18 +152,29 @@ class Rematerializer {
   static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
 
   // Lowers one peak after the other towards the aim, or as far as it goes.
-  Attempt lower(const Module& module, Aim aim, int64_t segments) const {
+  Attempt lower(const Module& module, Aim aim, int64_t segments, bool windows) const {
     Attempt made{.module = module};
     LiveWalk walk = live_walk(made.module, donated_);
     made.peak = walk.use.peak_bytes;
-    for (int without_gain = 0; walk.use.peak_bytes > limit_; ++made.rounds) {
-      if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
-      if (!lower_peak(made, walk, aim.of(walk.use.peak_bytes), segments)) break;
+    for (int without_gain = 0; walk.use.peak_bytes > limit_;) {
+      // There are only so many products, so that windows are no rounds.
+      const bool is_windowed = windows && add_window(made, walk);
+      if (!is_windowed) {
+        if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
+        if (!lower_peak(made, walk, aim.of(walk.use.peak_bytes), segments)) break;
+        ++made.rounds;
+      }
       walk = live_walk(made.module, donated_);
-      without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
+      if (!is_windowed) without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
       made.peak = std::min(made.peak, walk.use.peak_bytes);
     }
     return made;
+  }
+
+  bool add_window(Attempt& made, const LiveWalk& walk) const {
+    const std::optional<RepeatedRow> row = window_at_peak(made.module, walk, *hardware_);
+    if (row) made.rows.push_back(*row);
+    return row.has_value();
   }
 
   // False if nothing at the peak can be computed again.
@@ -178,6 +196,7 @@ class Rematerializer {
   const int64_t limit_;
   const std::vector<size_t> donated_;
   const HardwarePtr hardware_;
+  const bool may_window_;
   const std::function<void()> poll_;
 };
 

@@ -9,9 +9,10 @@
 //   return dot_general %h, %z             %h_again = tanh %x {shardwise.again = 1 : i64}
 //                                         return dot_general %h_again, %z
 //
-// Placements stay, and copies compute the same bits. The memory is that of analysis/live_bytes.h: after each round it is
-// measured again, and the next peak is looked at. OutOfMemoryError, with the smallest limit that was found, for one that
-// cannot be kept.
+// Placements stay, and copies compute the same bits. Where that is not enough, products run in loops that hold one block of
+// an operand at a time (window_at_peak.h). The memory is that of analysis/live_bytes.h: after each round it is measured
+// again, and the next peak is looked at. OutOfMemoryError, with the smallest limit that was found, for one that cannot be
+// kept.
 #pragma once
 
 #include "shardwise/choice/memory/memory_plan.h"
@@ -23,11 +24,12 @@ namespace shardwise {
 MemoryPlan fit_in_memory(Module& module, const PassContext& context);
 
 Module rematerialize(Module module, PassContext& context);
-inline constexpr Pass kRematerialize{.name = "rematerialize",
-                                     .doc = "compute values again that would not fit in the memory limit",
-                                     .run = rematerialize,
-                                     .needs_runnable = true,
-                                     .takes = {.first = Stage::kLocal},
-                                     .reads = option("memory_limit") | option("hardware") | option("donated")};
+inline constexpr Pass kRematerialize{
+    .name = "rematerialize",
+    .doc = "compute values again that would not fit in the memory limit",
+    .run = rematerialize,
+    .needs_runnable = true,
+    .takes = {.first = Stage::kLocal},
+    .reads = option("memory_limit") | option("hardware") | option("donated") | option("windowed_einsum")};
 
 }  // namespace shardwise

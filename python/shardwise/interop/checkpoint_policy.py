@@ -69,4 +69,4 @@ def checkpoint_policy(report: Rematerialization) -> CheckpointPolicy:
     if not report.rows:
         return CheckpointPolicy(None)
     # JAX cannot tell values of one op and type apart: where some are computed again, all are.
-    return CheckpointPolicy(report.kept - {(row.op, row.type) for row in report if row.how != "kept"})
+    return CheckpointPolicy(report.kept - {(row.op, row.type) for row in report if row.how not in ("kept", "windowed")})

@@ -26,6 +26,8 @@ __all__ = ["DEFAULT_OPTIONS", "MOST_BYTES", "OBJECTIVES", "Objective", "Partitio
 
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
+WindowedEinsum = Literal["time", "always", "never"]
+WINDOWED_EINSUMS: Final[tuple[WindowedEinsum, ...]] = get_args(WindowedEinsum)
 DEFAULT_HARDWARE: Final = load("default")
 MOST_BYTES: Final = 1 << 62  # of a limit, in the extension
 
@@ -86,6 +88,10 @@ class PartitionOptions:
         combine_bytes: the bytes that collectives which become one have at most: a number, or ``"30MiB"``; 0 leaves each
             alone. Default: 30 MiB, as XLA's for GPUs. Collectives are combined only if nothing waits longer for it, and
             no device needs more memory.
+        windowed_einsum: where a product runs as a loop that multiplies each block of a gathered operand while the next
+            one travels, or sends each sum on as soon as it is made (``docs/step_time.md``). ``"time"``: where
+            :meth:`Program.estimate` takes less time. ``"always"``: wherever that is possible. ``"never"``: nowhere. By
+            default, where the program would not fit in its memory_limit otherwise; ``"time"`` includes that.
     """
 
     objective: Objective = field(default="time", metadata={"choices": OBJECTIVES})
@@ -94,6 +100,7 @@ class PartitionOptions:
     shard_update: str | None = field(default=None, metadata={"check": checked_axes})
     gather_dtype: str | None = field(default=None, metadata={"check": checked_float})
     combine_bytes: int | None = field(default=None, metadata={"check": checked_size})
+    windowed_einsum: WindowedEinsum | None = field(default=None, metadata={"choices": WINDOWED_EINSUMS})
 
     @property
     def is_by_bytes(self) -> bool:
@@ -134,3 +141,4 @@ class PartitionKeywords(TypedDict, total=False):
     shard_update: Axis | Sequence[Axis] | None
     gather_dtype: Any
     combine_bytes: int | str | None
+    windowed_einsum: WindowedEinsum | None

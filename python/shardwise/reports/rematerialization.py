@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-How = Literal["gathered again", "computed again", "sent again", "kept"]
+How = Literal["gathered again", "computed again", "sent again", "windowed", "kept"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class RematerializedRow(LocatedRow):
         value: the variable that holds it; "" where it has none.
         op: the op that makes it.
         shape, dtype: of the whole tensor, in one trip if it is in a loop.
-        how: ``"gathered again"``, ``"computed again"``, ``"sent again"`` (other collectives), or ``"kept"``.
+        how: ``"gathered again"``, ``"computed again"``, ``"sent again"`` (other collectives), ``"windowed"`` (a product
+            in a loop, so that no device has the whole operand), or ``"kept"``.
         bytes: less at the peak, of all trips if it is in a loop; negative for a value that is kept instead.
         ps: picoseconds more in a run.
         file, line: the user's source line.
@@ -201,8 +202,8 @@ def rematerialization_of(
 ) -> Rematerialization:
     """The report of what the extension says of a compiled program."""
     made = []
-    for value, op, shape, dtype, is_transfer, size, ps, file, line in rows:
-        again: How = "computed again"
+    for value, op, shape, dtype, is_transfer, is_windowed, size, ps, file, line in rows:
+        again: How = "windowed" if is_windowed else "computed again"
         if is_transfer:
             again = "gathered again" if op == "shardwise.all_gather" else "sent again"
         how: How = "kept" if size < 0 else again

@@ -16,6 +16,7 @@ from shardwise.dtypes import numpy_dtype
 from tests.interop.nearness import assert_near, exact_results
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 from tests.partition.test_meshes import PROGRAMS as ON_MESHES
+from tests.partition.test_windowed_einsum import FORMS, Form, operands_of, program_of
 from tests.support.run_seed import in_turn
 
 MESHES = {
@@ -94,6 +95,17 @@ def test_placed_arguments_do_not_change_with_the_arrays_they_were_made_of(spec: 
     x[:] = -1
     np.testing.assert_array_equal(np.asarray(placed), np.tile(np.arange(16), (64, 1)))
     np.testing.assert_array_equal(np.asarray(result), np.tile(2 * np.arange(16), (64, 1)))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_windowed_products_are_loops_of_permutes(form: Form) -> None:
+    operands = operands_of(form, True, np.float32)
+    jitted = program_of(form, MESHES["8"], "x", windowed_einsum="always")
+    program = jitted.lower(*operands).compile()
+    function = program.to_jax()
+    assert_near(function.get(function(*operands)), np.asarray(program(*operands)), exact=False)
+    assert "collective_permute" in function.as_text()
+    assert "stablehlo.while" in function.as_text()
 
 
 def test_lowered_text_has_the_collectives_of_the_ledger() -> None:

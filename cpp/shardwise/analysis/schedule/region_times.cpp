@@ -78,9 +78,12 @@ RegionTimes RegionTimer::new_region(RegionId id) {
   RegionTimes made;
   made.graph = task_graph(module_, id, fusion_);
   made.busy.assign(streams(), 0);
+  const std::vector<bool> takes_no_time = mode_ == TimeMode::kUpper
+                                              ? std::vector<bool>(made.graph.tasks.size())
+                                              : shifts_beside_opposite(module_, made.graph, hardware_);
   for (const Task& task : made.graph.tasks) {
     std::vector<int64_t> busy(streams(), 0);
-    made.times.push_back(time_of(task, busy));
+    made.times.push_back(takes_no_time[made.times.size()] ? TaskTime{} : time_of(task, busy));
     for (size_t s = 0; s < busy.size(); ++s) made.busy[s] = saturated_sum(made.busy[s], busy[s]);
   }
   switch (mode_) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "shardwise/analysis/fusion.h"
+#include "shardwise/cost/hardware.h"
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
@@ -47,5 +48,16 @@ struct TaskGraph {
 
 // In linear time. Collectives that send nothing are no tasks.
 TaskGraph task_graph(const Module& module, RegionId region, const Fusion& fusion);
+
+// By task: whether its time is that of another one. The links of a ring carry messages both ways at once, so that two shifts in
+// opposite directions take no longer than one of them:
+//
+//   ^bb0(%low, %high):                                           on a ring of 8 devices
+//     %0 = collective_permute %low  {axes = {"x"}, shift = 1}    10 us
+//     %1 = collective_permute %high {axes = {"x"}, shift = -1}   in the time of %0
+//
+// Of a pair in the body of a loop that waits for nothing but carries, the second one takes no time of its own if it has no more
+// bytes. On a switch the own links of the devices bind, and on a line what wraps goes against the other direction: no pairs.
+std::vector<bool> shifts_beside_opposite(const Module& module, const TaskGraph& graph, const Hardware& hardware);
 
 }  // namespace shardwise

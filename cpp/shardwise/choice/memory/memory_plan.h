@@ -5,6 +5,7 @@
 //   limit 80 GB: peak 112 GiB -> 73 GiB
 //     gathered again   w1       1.5 GiB   +3.1 ms     line 12
 //     computed again   h        24 GiB    +9.0 ms     line 14
+//     windowed         y         7 GiB    +0.2 ms     line 15
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,9 @@ struct RepeatedRow {
   std::string_view op;  // its name
   TypeId type;          // global
   bool is_transfer = false;
-  int64_t bytes = 0;  // less at the peak: of all trips, of a scan's rows. Negative: kept in its place
-  int64_t ps = 0;     // more of one run
+  bool is_windowed = false;  // a product in a loop, of which no device has the whole operand or the unreduced result
+  int64_t bytes = 0;         // less at the peak: of all trips, of a scan's rows. Negative: kept in its place
+  int64_t ps = 0;            // more of one run
 };
 
 // What stays alive at a peak, known as one knows it in another engine.

@@ -71,6 +71,14 @@ ValueId create_collective_permute(Builder& builder, const Mesh& mesh, ValueId op
       {{"from", AxesAttr{to_raw(mesh, from)}}, {"mesh", Symbol{mesh.name()}}, {"to", AxesAttr{to_raw(mesh, to)}}});
 }
 
+ValueId create_ring_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift) {
+  return builder.create("shardwise.collective_permute", {operand},
+                        {{"axes", AxesAttr{to_raw(mesh, axes)}},
+                         {"mesh", Symbol{mesh.name()}},
+                         {"shift", IntAttr{shift}},
+                         {"wrap", true}});
+}
+
 ValueId create_chain(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift,
                      Reducer reducer) {
   return builder.create("shardwise.collective_permute", {operand},

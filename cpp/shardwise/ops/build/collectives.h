@@ -18,6 +18,8 @@ ValueId create_reduce_scatter(Builder& builder, const Mesh& mesh, ValueId operan
                               std::span<const AxisList> scatter, Reducer reducer);
 ValueId create_all_to_all(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AllToAllMove> moves);
 ValueId create_collective_permute(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan from, AxisSpan to);
+// Around the ring of the devices along `axes`: each receives from the one `shift` places before it.
+ValueId create_ring_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift);
 // Exclusive scan over devices: forward for shift 1, backward for -1. The first device receives zeros.
 ValueId create_chain(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift,
                      Reducer reducer);

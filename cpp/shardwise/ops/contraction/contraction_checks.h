@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the operands of contractions, and infers their result.
+// Checks the operands of contractions, and infers their results and the dtype of their sums.
 #pragma once
 
 #include "shardwise/ops/shared/dim_checks.h"
@@ -19,5 +19,8 @@ inline DType contracted_dtype(const InferContext& op) {
 inline TypeId contracted(const InferContext& op, Dims shape) {
   return result_or_declared(op, {contracted_dtype(op), std::move(shape)});
 }
+
+// The dtype of sums before the last op, which rounds to the dtype of the result.
+inline DType dtype_of_sums(DType result) { return is_float(result) && bit_width(result) < 32 ? DType::kF32 : result; }
 
 }  // namespace shardwise

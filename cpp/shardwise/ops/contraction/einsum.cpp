@@ -153,9 +153,6 @@ Labelled without_repeated_labels(Builder& builder, Labelled operand) {
   return operand;
 }
 
-// The dtype of sums before the last op, which rounds to the dtype of the result.
-DType dtype_of_sums(DType result) { return is_float(result) && bit_width(result) < 32 ? DType::kF32 : result; }
-
 // Sums over the letters that nothing else has.
 Labelled summed(Builder& builder, const Labelled& operand, const std::string& kept, DType dtype) {
   Dims dims;
