@@ -273,7 +273,8 @@ def test_rules_that_are_none_are_refused_at_once(rules: Any, text: str) -> None:
     [
         (
             {"tan": "i -> i"},
-            "with_sharding_rule: an op must be one of the program, got 'tan'; it has stablehlo.constant, stablehlo.dot_general",
+            "with_sharding_rule: an op must be one of the program, got 'tan'; it has stablehlo.constant, "
+            "stablehlo.dot_general",
         ),
         ({"tanh[1]": "i j -> i j"}, "with_sharding_rule: an op must be one of the program, got 'tanh[1]'; it has"),
         ({"tanh": "i -> i"}, "sharding_rule: 'i' must have an entry for each dim, got shape (8, 4)"),

@@ -330,7 +330,7 @@ def test_scanned_layers_within_a_limit_of_less_than_a_weight() -> None:
                       **options)  # fmt: skip
 
     limit = 5 << 20  # 2.5 MiB of shards, 1 MiB of a result, and 4 MiB of a gathered weight
-    with pytest.raises(sw.errors.OutOfMemoryError, match=r"got a peak of 7680 KiB at least, 7680 KiB without"):
+    with pytest.raises(sw.errors.OutOfMemoryError, match=r"got a peak of 7.5 MiB at least, 7.5 MiB without"):
         jitted(memory_limit=limit, windowed_einsum="never").lower(weights, x).compile()
     limited = jitted(memory_limit=limit)
     program = limited.lower(weights, x).compile()

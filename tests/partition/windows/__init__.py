@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products that run in blocks, and the windows of ops along split dims."""
