@@ -260,7 +260,7 @@ def test_each_method_is_tested_here() -> None:
     assert METHODS == {
         "chlo.top_k": ["winners"],
         "stablehlo.concatenate": ["exchange"],
-        "stablehlo.convolution": ["exchange"],  # partition/test_convolution_windows.py
+        "stablehlo.convolution": ["exchange"],  # partition/windows/test_convolution_windows.py
         "stablehlo.dynamic_slice": ["owned rows", "exchange"],
         "stablehlo.dynamic_update_slice": ["owned rows"],
         "stablehlo.gather": ["owned rows", "owned windows"],  # partition/test_known_places.py

@@ -16,7 +16,7 @@ from shardwise.dtypes import numpy_dtype
 from tests.interop.nearness import assert_near, exact_results
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 from tests.partition.test_meshes import PROGRAMS as ON_MESHES
-from tests.partition.test_windowed_einsum import FORMS, Form, operands_of, program_of
+from tests.partition.windows.test_windowed_einsum import FORMS, Form, operands_of, program_of
 from tests.support.run_seed import in_turn
 
 MESHES = {

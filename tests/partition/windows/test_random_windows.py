@@ -11,7 +11,7 @@ import pytest
 
 from shardwise import _core
 from tests.op.pooling_cases import pool
-from tests.partition.test_convolution_windows import Window, check, whole
+from tests.partition.windows.test_convolution_windows import Window, check, whole
 from tests.support.partitioned import execute, same_bits, sharding
 
 Mesh = tuple[list[tuple[str, int]], list[int]]
