@@ -245,7 +245,8 @@ def test_a_training_step_of_the_paper_compiles_for_2048_devices(layers: int) -> 
     )
     assert held == config.parameter_bytes_per_device(2048)
     # Gradients of replicated weights are reduced once each; the table, used twice, too.
-    reduced = [row for row in program.collectives() if row.kind == "all_reduce" and len(row.shape) > 0]
+    rows = [part for row in program.collectives() for part in row.separate()]
+    reduced = [row for row in rows if row.kind == "all_reduce" and len(row.shape) > 0]
     replicated = sum(
         leaf.size for leaf, sharding in zip(optree.tree_leaves(params), program.input_shardings)
         if sharding.shard_shape(leaf.shape) == leaf.shape

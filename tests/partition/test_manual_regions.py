@@ -405,3 +405,18 @@ def test_a_loop_in_a_manual_region() -> None:
             part = part * 2 + 1
         parts.append(part)
     np.testing.assert_array_equal(np.asarray(found), np.concatenate(parts))
+
+
+def test_a_region_without_operands_and_results_needs_no_mesh() -> None:
+    """JAX writes one where nothing of a region is used."""
+    text = """
+    sdy.mesh @mesh = <["x"=4]>
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      sdy.manual_computation() in_shardings=[] out_shardings=[] manual_axes={"x"} () {
+        sdy.return
+      } : () -> ()
+      return %x : tensor<8xf32>
+    }
+    """
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(np.asarray(sw.parse(text).compile().run(x)), x)

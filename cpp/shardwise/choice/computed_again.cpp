@@ -31,13 +31,17 @@ PlacementId operand_of_copies(const OpView& op, const Placement& wanted, const P
     if (split.axes.empty()) continue;
     const auto factors = rule.dim(rule.result_tensor(0), d);
     if (factors.size() != 1 || rule.factors()[factors[0]].kind != FactorKind::kPassThrough) return {};
+    bool is_of_operand = false;
     for (size_t e = 0; e < from.size(); ++e) {
       const auto others = rule.dim(0, e);
       if (std::ranges::find(others, factors[0]) == others.end()) continue;
       // The operand has the blocks that its size gives, and a factor of its own for the dim.
       if (others.size() != 1 || from[e] != to[d] || split.block != ceil_div(to[d], product(split.axes))) return {};
       dims[e] = split.axes;
+      is_of_operand = true;
     }
+    // Only copies have dims of their own: a reshape of 4x9 to 18x2 has no factor for them.
+    if (!is_of_operand && element_count(from) == element_count(to)) return {};
   }
   return placements.of(type, std::move(dims), {}, Reducer::kNone, wanted.mesh);
 }

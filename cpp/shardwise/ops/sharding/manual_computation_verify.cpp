@@ -63,7 +63,8 @@ class ManualVerifier {
     for (const RawAxisRef& name : names_) {
       if (name.sub) refuse("a manual axis must be a whole axis", axis_text(name));
     }
-    if (names_.empty()) return;
+    // Without operands and results there is nothing to cut, and no mesh to look at.
+    if (names_.empty() || shardings_.empty()) return;
     for (const TensorSharding* sharding : shardings_) {
       // A value without dims may be on the empty mesh.
       if (sharding->mesh->is_empty()) continue;
