@@ -202,7 +202,7 @@ py::object repeated_rows(const CompileUnit& unit) {
   return rows_of_plan(unit.module->context(), *unit.context.memory);
 }
 
-// What would be computed again within a limit, whether the program was compiled with one or not.
+// Returns what a memory limit would make the program compute again. The program may have been compiled without a limit.
 py::tuple rows_within(const CompileUnit& unit, int64_t limit) {
   PassContext context;
   context.options = unit.context.options;

@@ -53,7 +53,7 @@ struct VersionKey {
 struct VersionChoice {
   enum Kind : uint8_t {
     kReshard,  // from another version
-    kAgain,    // the op that made the value of less is computed again (computed_again.h)
+    kAgain,    // the op that made the value is computed again (computed_again.h)
     kMade,     // a constant that is made in this placement
   };
   Kind kind = kReshard;
@@ -99,14 +99,15 @@ struct Choice {
   std::unordered_map<OpId, std::vector<CarryChoice>> loops;           // by loop, of each carry
   std::vector<ChosenPlan> plans;                                      // of reshards
   std::vector<ChosenText> exchanges;                                  // what became of those that could be replaced
-  bool is_state_last = false;                                         // what propagation took last (CompileOptions)
-  std::vector<size_t> whole_arguments;  // of main: those that propagation split, and that are whole (free_arguments.h)
+  bool is_state_last = false;                                         // propagation took state last (CompileOptions)
+  std::vector<size_t>
+      whole_arguments;  // arguments of main that propagation split and the choice made whole (free_arguments.h)
 
   bool is_written = false;   // assign has used it
   MeshPtr mesh;              // of the program
   HardwarePtr hardware;      // that prices are of
   Price price;               // of all of it (choice_prices.h)
-  Price at_loops;            // of that: transfers of what loops carry or make, which their placements require
+  Price at_loops;            // the part of it that transfers of loop carries and loop results take
   std::vector<OpWork> work;  // of ops that compute something
   uint64_t fingerprint = 0;  // of the program (choice_key.h)
   std::vector<NamedOp> named_ops;

@@ -22,7 +22,7 @@ class ChoicePrices {
   ChoicePrices(Module& module, ProgramPlacements& placements, Costs& costs)
       : module_(module), costs_(costs), placements_(placements), executions_(module), priced_(module.op_count()) {}
   Price of(const Choice& choice);
-  Price at_loops(const Choice& choice);  // of transfers of what loops carry or make
+  Price at_loops(const Choice& choice);  // of the transfers of loop carries and loop results
   std::vector<OpWork> work(const Choice& choice);
 
  private:

@@ -87,7 +87,7 @@ std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choic
   return is_better(context.choice->price, known.price, context.options.objective) ? context.choice : nullptr;
 }
 
-// A graph has the versions and ways around one choice, so that another one around its solution may find more.
+// A graph contains only versions and ways near one choice, so a second graph around its solution may find a better one.
 constexpr int kMostRounds = 4;
 constexpr int64_t kGain = 200;  // a 200th: each round takes a third of the time of all before it
 
@@ -96,7 +96,7 @@ bool gains_much(const Choice& found, const Choice& known) {
          known.price.bytes - found.price.bytes > known.price.bytes / kGain;
 }
 
-// What walks share, with its owners.
+// Owns everything that the walks over one program share.
 struct SearchedProgram {
   SearchedProgram(Module& searched, const CompileOptions& options)
       : module(searched),
@@ -174,7 +174,7 @@ void Search::finish(std::vector<size_t> whole_arguments) {
   context_.counters.add("choose.new_plans", program_.costs.planner().new_plans());
 }
 
-// The choice of the program with its free arguments whole, if it is cheaper; then those that are whole stay so.
+// Searches with whole free arguments. If that is not cheaper, it returns null and the arguments are split as before.
 std::unique_ptr<Search> search_with_whole(FreeArguments& arguments, Module& module, const Choice& known,
                                           PassContext& context) {
   arguments.make_whole();
@@ -192,9 +192,9 @@ std::unique_ptr<Search> search_with_whole(FreeArguments& arguments, Module& modu
   return found;
 }
 
-constexpr int64_t kShareAtLoops = 32;  // a 32nd
+constexpr int64_t kShareAtLoops = 32;  // a smaller share than a 32nd is not worth a second search
 
-// What the objective is about.
+// Returns the part of a price that the objective minimizes.
 int64_t measured(const PassContext& context, const Price& price) {
   return context.options.objective == Objective::kBytes ? price.bytes : price.ps;
 }

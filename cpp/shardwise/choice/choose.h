@@ -57,15 +57,16 @@ namespace shardwise {
 // program's (unify_meshes.h), and of free arguments.
 Module choose(Module module, PassContext& context);
 
-// Loops hold what they carry where propagation has it, which weights may decide that are split over the axis of the batch:
+// A loop keeps each carry in the placement that propagation gave it. Weights that are split over the axis of the batch may decide
+// this placement:
 //
 //   state [batch: "d", features]  +=  weights [features: "d"] * …      the state of the gradient is split along features,
 //                                                                      and what the forward pass saved along the batch
 //
-// Whether transfers of such values take a share of the chosen program, so that it may take less if what it updates is
+// Returns whether transfers of such values take so much of the chosen program that a second search may pay, in which weights are
 // propagated last (CompileOptions::state_last).
 bool may_gain_with_state_last(const PassContext& context);
-// Whether the choice of one compilation takes less than that of another.
+// Returns whether the first of two choices of one program takes less time, or fewer bytes where those are minimized.
 bool takes_less(const PassContext& found, const PassContext& known);
 
 inline constexpr Pass kChoose{.name = "choose",

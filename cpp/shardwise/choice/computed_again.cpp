@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 namespace {
 
-// Element by element, or by copies.
+// Elementwise ops must make wider elements; movement ops must not drop any.
 bool can_be_made_again(const OpView& op) {
   const Traits& traits = op.def().traits;
   if (op.operand_count() != 1 || op.result_count() != 1 || traits.annotates()) return false;
@@ -19,7 +22,7 @@ bool can_be_made_again(const OpView& op) {
   return traits.movement && element_count(from.shape) <= element_count(to.shape) && !sharding_rule(op).empty();
 }
 
-// By the rule: axes of dims that the operand has, too.
+// Gives the axes of each split dim of the result to the dim of the operand that has the same factor.
 PlacementId operand_of_copies(const OpView& op, const Placement& wanted, const ProgramPlacements& placements) {
   if (!wanted.unreduced.empty()) return {};
   const ShardingRule& rule = sharding_rule(op);

@@ -4,8 +4,30 @@
 #include <algorithm>
 
 #include "shardwise/choice/program_placements.h"
+#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
+namespace {
+
+// Whether an annotation places the value, or what unary ops make of it, such as a convert.
+bool is_annotated(Module& module, ValueId value) {
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId next = open.back();
+    open.pop_back();
+    for (const Use use : module.uses(next)) {
+      if (!use.op) continue;
+      const OpView user(module, use.op);
+      const Traits& traits = user.def().traits;
+      if (traits.annotates()) return true;
+      const bool is_unary = user.operand_count() == 1 && user.result_count() == 1;
+      if (is_unary && (traits.elementwise || traits.movement)) open.push_back(user.result());
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 FreeArguments::FreeArguments(Module& module, std::span<const size_t> captured) : module_(module) {
   if (captured.empty()) return;
@@ -16,8 +38,7 @@ FreeArguments::FreeArguments(Module& module, std::span<const size_t> captured) :
     const ValueId value = arguments[i];
     const PlacementId placement = placements.declared(value);
     if (!placement || placement == placements.replicated(module.value(value).type)) continue;
-    const auto is_annotation = [&](const Use& use) { return use.op && module.op(use.op).def->traits.annotates(); };
-    if (std::ranges::any_of(module.uses(value), is_annotation)) continue;
+    if (is_annotated(module, value)) continue;
     arguments_.push_back({i, value, module.value(value).sharding, placement});
   }
 }
@@ -34,7 +55,9 @@ bool FreeArguments::split_again(const Choice& choice) {
   bool is_any = false;
   for (const Argument& argument : arguments_) {
     const auto takes_it_split = [&](const Use& use) {
-      return use.op && choice.ops[use.op.index].operands[use.index] == argument.placement;
+      if (!use.op) return false;
+      const std::vector<PlacementId>& operands = choice.ops[use.op.index].operands;
+      return use.index < operands.size() && operands[use.index] == argument.placement;
     };
     if (!std::ranges::all_of(module_.uses(argument.value), takes_it_split)) continue;
     module_.value(argument.value).sharding = argument.split;

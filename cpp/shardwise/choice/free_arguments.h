@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of main that nobody places: arrays that the function closes over. The caller has them whole, so that any
-// placement of theirs is free, and the one that propagation gave is a guess:
+// Arguments of main that nobody places: arrays that the function closes over. The caller has all of such an array, so that any
+// placement of it is free, and the one that propagation gave is a guess:
 //
-//   %mask: tensor<4096x4096xi1>    propagation   [{"x"}, {}]   all_gather, 14 MiB, if all devices need all of it
+//   %mask: tensor<4096x4096xi1>    propagation   [{"x"}, {}]   if all devices need all of it: an all_gather of 14 MiB
 //                                  whole         [{}, {}]      nothing moves; a part is a slice
 //
-// An argument that an annotation places keeps its placement, as weights do whose user asks for a gather where they are used.
+// An argument keeps its placement if an annotation places it, or what unary ops make of it: whoever splits weights like this wants
+// them gathered where they are used.
 #pragma once
 
 #include <span>

@@ -97,7 +97,7 @@ bool Versions::is_pending(const Placed& placed) const {
   return home != nullptr && !home->unreduced.empty();
 }
 
-// What a version of the value may be made of by its op once more; none for values that are brought from where they are.
+// Returns the operand from which the op of the value can make this version again, or none if the version has to be moved.
 ComputedAgain Versions::again(ValueId value, PlacementId need) const {
   const OpId id = module_.value(value).op;
   const ComputedAgain found = id ? computed_again(OpView(module_, id), need, placements_) : ComputedAgain{};

@@ -96,7 +96,7 @@ bool is_in_place(const ExchangeTarget& to, const ExchangeSource& from) {
          from.size == to.size;
 }
 
-// Of an exchange that is a gather without its padding.
+// Returns the dim that an exchange gathers, if it does what an all_gather and a slice of its padding do.
 std::optional<GatheredDim> gathered_by_exchange(const OpView& op) {
   const ExchangeMap map = exchange_map(op);
   if (map.is_across_meshes() || map.from.size() != 1 || op.operand_count() != 1) return std::nullopt;

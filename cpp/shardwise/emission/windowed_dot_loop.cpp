@@ -133,7 +133,7 @@ class GatheringLoop {
     return next;
   }
 
-  // What the other operand has beside a block.
+  // Returns the rows of the other operand that are multiplied with a block.
   ValueId other_of(Builder& builder, size_t k, ValueId block, ValueId row) const {
     const ValueId other = writer_.operands.others[k];
     const std::optional<size_t> dim = read_dim(dot().products[k]);

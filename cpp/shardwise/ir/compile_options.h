@@ -38,11 +38,11 @@ struct CompileOptions {
   int64_t memory_limit = 0;           // bytes of a device; 0: none
   std::vector<size_t> donated = {};   // arguments whose memory a run may free or reuse
   std::vector<size_t> captured = {};  // arguments that the function closes over, and that no sharding places
-  // Set by the compiler: arguments that the program updates, and their results, are propagated after all others.
+  // The compiler sets this one: propagation takes the arguments that the program updates, and their results, last.
   bool state_last = false;
   std::string shard_update = {};  // the axes that weight updates are split over, {"data"}; empty: none
-  // Of the collectives that become one, at most; 0: each stays alone. The default of XLA's flag
-  // xla_gpu_all_reduce_combine_threshold_bytes is 30 MiB and 7 bytes (xla/service/collective_utils.h).
+  // The most bytes that one combined collective may have; 0 combines none. The default is that of XLA's flag
+  // xla_gpu_all_reduce_combine_threshold_bytes: 30 MiB and 7 bytes (xla/service/collective_utils.h).
   int64_t combine_bytes = (int64_t{30} << 20) + 7;
   WindowedEinsum windowed_einsum = WindowedEinsum::kMemory;
   std::string gather_dtype = {};  // in which products receive weights whose updates are split; empty: their own

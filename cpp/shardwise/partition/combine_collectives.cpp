@@ -18,7 +18,7 @@
 namespace shardwise {
 namespace {
 
-// Of the option's bytes: what the groups of a region have at most, if larger ones take longer or need more memory.
+// Divisors of the option's bytes. If groups of a region take longer or need more memory, smaller ones are tried.
 constexpr int64_t kShares[] = {1, 16, 256};
 
 // One text for each operand, if any has one.

@@ -72,15 +72,17 @@ def test_what_all_users_take_split_stays_split() -> None:
 
 
 @pytest.mark.parametrize("constrain", [sw.shard, sw.with_sharding_constraint])
-def test_an_annotation_places_it(constrain: Any) -> None:
-    """A gather where the weights are used is what the annotation asks for."""
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_annotation_places_it(constrain: Any, dtype: str) -> None:
+    """A gather where the weights are used is what the annotation asks for, also behind a convert."""
     weights = np.arange(64 * 32, dtype=np.float32).reshape(64, 32)
-    program = (
-        sw.jit(lambda x: x @ constrain(weights, P("x")), mesh=MESH, in_shardings=P("x"))
-        .lower(ShapeDtypeStruct((1024, 64), np.float32))
-        .compile()
-    )
-    assert [(row.kind, row.type) for row in program.collectives()] == [("all_gather", "float32[8,32]")]
+    x = ShapeDtypeStruct((1024, 64), sw.bfloat16 if dtype == "bfloat16" else np.float32)
+
+    def product(x: Any) -> Any:
+        return x @ constrain(weights if dtype == "float32" else sw.numpy.asarray(weights).astype(dtype), P("x"))
+
+    program = sw.jit(product, mesh=MESH, in_shardings=P("x")).lower(x).compile()
+    assert [(row.kind, row.type) for row in program.collectives()] == [("all_gather", f"{dtype}[8,32]")]
 
 
 def test_an_array_that_is_split_keeps_its_split() -> None:

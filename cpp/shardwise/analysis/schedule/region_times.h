@@ -25,7 +25,7 @@ namespace shardwise {
 
 enum class TimeMode : uint8_t { kLower, kEstimate, kUpper };
 
-// Of one transfer in an estimate: the tiers one after the other, the first of them with the latency of all.
+// Returns the time of one transfer in an estimate. It passes the tiers one after the other; the first one carries the whole latency.
 TaskTime estimated_transfer(const CollectiveTime& transfer);
 
 // A region, timed once.

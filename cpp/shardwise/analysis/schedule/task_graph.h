@@ -56,8 +56,9 @@ TaskGraph task_graph(const Module& module, RegionId region, const Fusion& fusion
 //     %0 = collective_permute %low  {axes = {"x"}, shift = 1}    10 us
 //     %1 = collective_permute %high {axes = {"x"}, shift = -1}   in the time of %0
 //
-// Of a pair in the body of a loop that waits for nothing but carries, the second one takes no time of its own if it has no more
-// bytes. On a switch the own links of the devices bind, and on a line what wraps goes against the other direction: no pairs.
+// Two such shifts in the body of a loop form a pair if both wait only for carries. The second one then takes no time of its own,
+// unless it sends more bytes. There are no pairs on a switch, where the link of each device is the limit, nor on a line, where the
+// messages that wrap around use the links of the other direction.
 std::vector<bool> shifts_beside_opposite(const Module& module, const TaskGraph& graph, const Hardware& hardware);
 
 }  // namespace shardwise

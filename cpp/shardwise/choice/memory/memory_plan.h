@@ -26,7 +26,7 @@ struct RepeatedRow {
   int64_t ps = 0;            // more of one run
 };
 
-// What stays alive at a peak, known as one knows it in another engine.
+// A kind of value that stays alive at a peak. Other engines, such as JAX, can recognize its op and type.
 struct KeptValue {
   std::string_view op;
   TypeId type;  // global

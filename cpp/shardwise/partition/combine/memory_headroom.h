@@ -23,7 +23,7 @@ class MemoryHeadroom {
  public:
   MemoryHeadroom(const Module& module, const MemoryUse& use);
 
-  // Beside the op at this place of a region, or of its end.
+  // Returns the bytes that are free while the op at this place runs; the place may be the end of the region.
   int64_t at(RegionId region, size_t place);
 
  private:
