@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -257,3 +258,102 @@ def test_the_report_adds_up_and_the_limit_is_kept_with_the_choices() -> None:
     assert again.as_text() == program.as_text()
     pinned = model.jitted(memory_limit=int(peak * 0.8), choices=program.choices).lower(*model.arguments).compile()
     assert pinned.as_text() == program.as_text()
+
+
+def _laid_out(weights: Any, how: str) -> Any:
+    """Whole stacks in front of a scan: gathered, or converted and gathered."""
+    if how == "gathered":
+        return sw.tree.map(sw.replicate, weights)
+    if how == "converted":
+        return sw.tree.map(lambda w: sw.replicate(w.astype(np.float32)), weights)
+    return weights
+
+
+def _stacked_step(how: str, devices: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    mesh, dtype = sw.Mesh({"d": devices}), np.float64 if how == "converted" else np.float32
+
+    def loss(weights: Any, x: Any) -> Any:
+        def body(h: Any, w: Any) -> Any:
+            return h + np.tanh(np.tanh(h @ w[0]) @ w[1]), None
+
+        return (sw.scan(body, x, _laid_out(weights, how))[0] ** 2).sum()
+
+    def accumulated(weights: Any, xs: Any) -> Any:
+        def one(total: Any, x: Any) -> Any:
+            value, gradients = sw.value_and_grad(loss)(weights, x)
+            return sw.tree.map(lambda a, b: a + b, total, gradients), value
+
+        totals, values = sw.scan(one, sw.tree.map(np.zeros_like, weights), xs)
+        return values.sum(), totals
+
+    gradients_of = accumulated if how == "accumulated" else sw.value_and_grad(loss)
+
+    def step(weights: Any, momentum: Any, x: Any) -> Any:
+        value, gradients = gradients_of(weights, x)
+        momentum = sw.tree.map(lambda m, g: np.float32(0.9) * m + g, momentum, gradients)
+        return value, sw.tree.map(lambda w, m: w - m.astype(w.dtype) / 16, weights, momentum), momentum
+
+    def jitted(**more: Any) -> Any:
+        if how in ("shard_update", "accumulated"):
+            rows = P(None, "d") if how == "accumulated" else P("d")
+            return sw.jit(step, mesh=mesh, in_shardings=(None, None, rows), shard_update="d", **more)
+        split = (P(None, "d"), P(None, "d"))
+        shardings = {"in_shardings": (split, split, P("d")), "out_shardings": (None, split, split)}
+        return sw.jit(step, mesh=mesh, **shardings, **more)
+
+    random = np.random.default_rng(devices)
+    weights = tuple((random.normal(size=(6, *shape)) / 8).astype(dtype) for shape in ((48, 96), (96, 48)))
+    batches = (3,) if how == "accumulated" else ()
+    x = random.normal(size=(*batches, 2 * devices, 48)).astype(np.float32)
+    return jitted, (weights, tuple(np.zeros(w.shape, dtype) for w in weights), x)
+
+
+@pytest.mark.parametrize("how", ["gathered", "converted", "shard_update", "accumulated"])
+@pytest.mark.parametrize("devices", [4, 5, 7])
+def test_stacks_that_are_made_as_a_whole_are_made_row_by_row(how: str, devices: int) -> None:
+    jitted, arguments = _stacked_step(how, devices)
+    plain = jitted().lower(*arguments).compile()
+    limit = int(plain.memory().peak_bytes * 0.75)
+    limited = jitted(memory_limit=limit)
+    made = limited.lower(*arguments).compile()
+    assert made.memory().peak_bytes <= limit
+    rows = [row for row in made.rematerialized() if row.how == "row by row"]
+    assert {row.op for row in rows} == {"shardwise.all_gather"}
+    whole = [value for value in plain.memory().largest() if value.category == "gathered" and value.type[8] == "6"]
+    assert 0 < len(rows) <= 2
+    assert whole
+    # The forward and the backward scan gather a row each in the place of one gather for both.
+    assert made.collectives().total_bytes > plain.collectives().total_bytes
+    assert bits(limited(*arguments)) == bits(jitted()(*arguments))
+
+
+def test_a_large_step_with_split_updates_holds_few_layers_of_its_weights() -> None:
+    """70 GiB of stacked weights, each layer 0.9 GiB: what a device has beside two layers fits in 24 GB."""
+    layers, width, hidden = 80, 8192, 28672
+    shapes = ((layers, width, hidden), (layers, hidden, width))
+    weights = tuple(sw.ShapeDtypeStruct(shape, sw.bfloat16) for shape in shapes)
+    x = sw.ShapeDtypeStruct((512 * 4096, width), sw.bfloat16)
+    adam = sw.optim.adam(1e-3)
+
+    @sw.checkpoint
+    def layer(h: Any, w: Any) -> Any:
+        return h + np.dot(np.tanh(np.dot(h, w[0])), w[1])
+
+    def step(weights: Any, state: Any, x: Any) -> Any:
+        def loss(weights: Any) -> Any:
+            return sw.scan(lambda h, w: (layer(h, w), None), x, weights)[0].astype(np.float32).sum()
+
+        updates, state = adam.update(sw.grad(loss)(weights), state, weights)
+        return sw.optim.apply_updates(weights, updates), state
+
+    def compiled(**more: Any) -> sw.Program:
+        options: Any = {"in_shardings": (None, None, P("data")), "donate_argnums": (0, 1), "shard_update": "data"}
+        jitted = sw.jit(step, mesh=sw.Mesh({"data": 512}), **options, **more)
+        return jitted.lower(weights, adam.init(weights), x).compile()
+
+    plain, limited = compiled(), compiled(memory_limit="24GB")
+    assert plain.memory().peak_bytes > 70 * 2**30
+    assert limited.memory().peak_bytes < 24e9
+    assert {row.how for row in limited.rematerialized()} == {"row by row"}
+    # Gathers in trips run beside the products.
+    assert limited.estimate("h100_sxm").estimate < plain.estimate("h100_sxm").estimate

@@ -179,14 +179,14 @@ std::vector<py::dict> ledger(const CompileUnit& unit) {
 }
 
 // The memory limit, the peak without and with recomputation, and a row for each value that is computed again: (value, op,
-// global shape, dtype, is it a transfer, is it windowed, bytes less, picoseconds more, file, line); then what is kept: (op, shape, dtype).
+// global shape, dtype, is it a transfer, how, bytes less, picoseconds more, file, line); then what is kept: (op, shape, dtype).
 py::tuple rows_of_plan(const Context& context, const MemoryPlan& plan) {
   py::list rows;
   for (const RepeatedRow& row : plan.rows) {
     const ResolvedSource source = context.resolve(row.loc);
     const TensorType& type = context.type(row.type);
     rows.append(py::make_tuple(variable_of(context, row.loc), row.op, shape_tuple(type.shape), numpy_name(type.dtype),
-                               row.is_transfer, row.is_windowed, row.bytes, row.ps, source.file, source.line));
+                               row.is_transfer, name(row.how), row.bytes, row.ps, source.file, source.line));
   }
   py::list kept;
   for (const KeptValue& value : plan.kept) {

@@ -24,6 +24,22 @@ GlobalPart part_of_stack(const Module& module, GlobalPart part, const ScanOrder&
   return part;
 }
 
+// The part of a row of a stack with this part.
+GlobalPart part_of_row(const Module& module, GlobalPart part, size_t dim) {
+  Context& context = module.context();
+  if (part.type) {
+    TensorType type = context.type(part.type);
+    type.shape.erase(type.shape.begin() + static_cast<ptrdiff_t>(dim));
+    part.type = context.tensor(type.dtype, type.shape);
+  }
+  if (part.placement) {
+    Placement placement = context.placement(part.placement);
+    placement.dims.erase(placement.dims.begin() + static_cast<ptrdiff_t>(dim));
+    part.placement = context.intern(placement);
+  }
+  return part;
+}
+
 }  // namespace
 
 RebuiltScan rebuild_scan(Module& module, Rewrite& rewrite, OpId scan, std::span<const LoopParts::Input> inputs,
@@ -87,6 +103,15 @@ ValueId add_row_argument(Module& module, RegionId body, ValueId like) {
   const ValueId row = module.add_argument(body, module.value(like).type, loc_of(module, like));
   module.set_part(row, module.part(like));
   module.value(row).origin = module.value(like).origin;
+  return row;
+}
+
+ValueId add_row_of(Module& module, RegionId body, ValueId stack, size_t dim) {
+  TensorType type = module.type(stack);
+  type.shape.erase(type.shape.begin() + static_cast<ptrdiff_t>(dim));
+  const ValueId row = module.add_argument(body, module.context().tensor(type.dtype, type.shape), loc_of(module, stack));
+  module.set_part(row, part_of_row(module, module.part(stack), dim));
+  module.value(row).origin = module.value(stack).origin;
   return row;
 }
 

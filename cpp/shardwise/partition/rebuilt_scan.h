@@ -28,5 +28,7 @@ RebuiltScan rebuild_scan(Module& module, Rewrite& rewrite, OpId scan, std::span<
 
 // An argument of the body for rows that are in another scan as `like` is in its own.
 ValueId add_row_argument(Module& module, RegionId body, ValueId like);
+// An argument of the body for the rows of a stack along `dim`.
+ValueId add_row_of(Module& module, RegionId body, ValueId stack, size_t dim);
 
 }  // namespace shardwise

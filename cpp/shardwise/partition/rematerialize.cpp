@@ -15,11 +15,13 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/quantity.h"
 #include "shardwise/base/text.h"
+#include "shardwise/choice/memory/made_stacks.h"
 #include "shardwise/choice/memory/memory_plan.h"
 #include "shardwise/choice/memory/read_peak.h"
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/partition/repeated_values.h"
+#include "shardwise/partition/rows_in_trips.h"
 #include "shardwise/partition/window_at_peak.h"
 
 namespace shardwise {
@@ -122,19 +124,32 @@ class Rematerializer {
     int64_t of(int64_t peak) const { return part == 0 ? bytes : peak - peak / part; }
   };
 
+  // What an attempt may write besides copies.
+  struct Means {
+    bool rows_in_trips = false, windows = false;
+  };
+
   // None if the limit cannot be kept; `smallest` is then one that can. Windows only where it cannot be kept without them.
-  std::optional<Attempt> within(const Module& module, int64_t& smallest) const {
-    std::optional<Attempt> best = within(module, false, smallest);
-    return best || !may_window_ ? std::move(best) : within(module, true, smallest);
+  std::optional<Attempt> within(Module& module, int64_t& smallest) const {
+    std::optional<Attempt> best = within(module, {}, smallest);
+    if (has_made_stack(module)) {
+      std::optional<Attempt> other = within(module, {.rows_in_trips = true}, smallest);
+      if (other && (!best || other->ps() < best->ps())) best = std::move(other);
+    }
+    return best || !may_window_ ? std::move(best) : within(module, {.rows_in_trips = true, .windows = true}, smallest);
   }
 
-  std::optional<Attempt> within(const Module& module, bool windows, int64_t& smallest) const {
+  bool has_made_stack(Module& module) const {
+    return !made_stacks_at_peak(module, live_walk(module, donated_), *hardware_).empty();
+  }
+
+  std::optional<Attempt> within(const Module& module, Means means, int64_t& smallest) const {
     std::optional<Attempt> best;
     const auto attempt_all = [&](Aim aim) {
       for (const int64_t segments : kSegments) {
         if (best && is_good(*best)) return;
         if (poll_) poll_();
-        Attempt attempt = lower(module, aim, segments, windows);
+        Attempt attempt = lower(module, aim, segments, means);
         if (aim.part != 0) smallest = std::min(smallest, attempt.peak);
         if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
       }
@@ -152,27 +167,27 @@ class Rematerializer {
   static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
 
   // Lowers one peak after the other towards the aim, or as far as it goes.
-  Attempt lower(const Module& module, Aim aim, int64_t segments, bool windows) const {
+  Attempt lower(const Module& module, Aim aim, int64_t segments, Means means) const {
     Attempt made{.module = module};
     LiveWalk walk = live_walk(made.module, donated_);
     made.peak = walk.use.peak_bytes;
     for (int without_gain = 0; walk.use.peak_bytes > limit_;) {
-      // There are only so many products, so that windows are no rounds.
-      const bool is_windowed = windows && add_window(made, walk);
-      if (!is_windowed) {
+      // There are only so many stacks and products, so that these are no rounds.
+      const bool is_loop = (means.rows_in_trips && add_row(made, make_rows_in_trips(made.module, walk, *hardware_))) ||
+                           (means.windows && add_row(made, window_at_peak(made.module, walk, *hardware_)));
+      if (!is_loop) {
         if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
         if (!lower_peak(made, walk, aim.of(walk.use.peak_bytes), segments)) break;
         ++made.rounds;
       }
       walk = live_walk(made.module, donated_);
-      if (!is_windowed) without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
+      if (!is_loop) without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
       made.peak = std::min(made.peak, walk.use.peak_bytes);
     }
     return made;
   }
 
-  bool add_window(Attempt& made, const LiveWalk& walk) const {
-    const std::optional<RepeatedRow> row = window_at_peak(made.module, walk, *hardware_);
+  static bool add_row(Attempt& made, const std::optional<RepeatedRow>& row) {
     if (row) made.rows.push_back(*row);
     return row.has_value();
   }

@@ -9,8 +9,9 @@
 //   return dot_general %h, %z             %h_again = tanh %x {shardwise.again = 1 : i64}
 //                                         return dot_general %h_again, %z
 //
-// Placements stay, and copies compute the same bits. Where that is not enough, products run in loops that hold one block of
-// an operand at a time (window_at_peak.h). The memory is that of analysis/live_bytes.h: after each round it is measured
+// Placements stay, and copies compute the same bits. Stacks that are made as a whole for scans are made row by row
+// (rows_in_trips.h) if that takes less time. Where all this is not enough, products run in loops that hold one block of an
+// operand at a time (window_at_peak.h). The memory is that of analysis/live_bytes.h: after each round it is measured
 // again, and the next peak is looked at. OutOfMemoryError, with the smallest limit that was found, for one that cannot be
 // kept.
 #pragma once

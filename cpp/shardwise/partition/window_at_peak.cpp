@@ -43,7 +43,7 @@ std::optional<RepeatedRow> window_at_peak(Module& local, const LiveWalk& walk, c
   const RepeatedRow row{.loc = local.op(op).loc,
                         .op = OpView(local, op).name(),
                         .type = global ? global : local.value(result).type,
-                        .is_windowed = true,
+                        .how = Repeated::kWindowed,
                         .bytes = freed,
                         .ps = std::max<int64_t>(time.loop_ps - time.gathered_ps, 0)};
   // Of a gather that stays, since another product reads it, nothing is freed before that one is in a window, too.

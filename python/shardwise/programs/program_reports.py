@@ -198,9 +198,9 @@ class ProgramReports:
         """What is gathered or computed again to stay within a memory limit, and what that costs.
 
         Of the values that are alive at the peak, those are dropped that take the least time for the memory that they
-        free; a value of a scan's body in all its trips. Placements stay, and copies have the same bits. Where that is
-        not enough, products run as loops (``jit(windowed_einsum=)``). The report is empty where the program fits
-        anyway.
+        free; a value of a scan's body in all its trips. A stack that scans read row by row is gathered or converted in
+        their trips, where that takes less time. Placements stay, and copies have the same bits. Where that is not
+        enough, products run as loops (``jit(windowed_einsum=)``). The report is empty where the program fits anyway.
 
         Args:
             limit: what a device has, as in :meth:`memory`. The report is what ``jit(memory_limit=)`` would compute

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-How = Literal["gathered again", "computed again", "sent again", "windowed", "kept"]
+How = Literal["gathered again", "computed again", "sent again", "windowed", "row by row", "kept"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class RematerializedRow(LocatedRow):
         op: the op that makes it.
         shape, dtype: of the whole tensor, in one trip if it is in a loop.
         how: ``"gathered again"``, ``"computed again"``, ``"sent again"`` (other collectives), ``"windowed"`` (a product
-            in a loop, so that no device has the whole operand), or ``"kept"``.
+            in a loop, so that no device has the whole operand), ``"row by row"`` (each scan makes a row of a stack in
+            the trip that reads it, so that no device has the whole stack), or ``"kept"``.
         bytes: less at the peak, of all trips if it is in a loop; negative for a value that is kept instead.
         ps: picoseconds more in a run.
         file, line: the user's source line.
@@ -202,9 +203,8 @@ def rematerialization_of(
 ) -> Rematerialization:
     """The report of what the extension says of a compiled program."""
     made = []
-    for value, op, shape, dtype, is_transfer, is_windowed, size, ps, file, line in rows:
-        again: How = "windowed" if is_windowed else "computed again"
-        if is_transfer:
+    for value, op, shape, dtype, is_transfer, again, size, ps, file, line in rows:
+        if is_transfer and again == "computed again":
             again = "gathered again" if op == "shardwise.all_gather" else "sent again"
         how: How = "kept" if size < 0 else again
         made.append(RematerializedRow(value, op, shape, dtype, how, size, ps, file, line))

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/rows_in_trips.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "shardwise/choice/memory/made_stacks.h"
+#include "shardwise/emission/row_of_op.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/again.h"
+#include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/partition/rebuilt_scan.h"
+
+namespace shardwise {
+namespace {
+
+class RowWriter {
+ public:
+  RowWriter(Module& local, const MadeStack& stack) : local_(local), stack_(stack), rewrite_(local) {}
+
+  void write() {
+    for (size_t i = 0; i < stack_.readers.size(); ++i) write_in(stack_.readers[i], i > 0);
+  }
+
+ private:
+  void write_in(OpId scan, bool is_again) {
+    const LoopParts parts = loop_parts(OpView(local_, scan));
+    std::vector<LoopParts::Input> inputs = parts.inputs;
+    for (LoopParts::Input& input : inputs) {
+      if (input.stack != stack_.stack) continue;
+      const ValueId old = input.row;
+      input.stack = stack_.source;
+      input.row = add_row_of(local_, parts.body, stack_.source, stack_.dims.front());
+      rewrite_.hand_over(old, made_row(parts.body, input.row, old, is_again));
+    }
+    rebuild_scan(local_, rewrite_, scan, inputs, {}, {});
+  }
+
+  // The rows keep their dim while ops make them, with size 1: the attributes of the ops name dims.
+  ValueId made_row(RegionId body, ValueId row, ValueId old, bool is_again) {
+    return rewrite_.insert(rewrite_.begin(body), local_.op(stack_.ops.back()).loc, [&](Builder& builder) {
+      const TypeId first = row_type(local_, local_.value(stack_.source).type, stack_.dims.front());
+      ValueId value = build_reshape(builder, row, local_.context().type(first).shape);
+      for (size_t i = 0; i < stack_.ops.size(); ++i) {
+        const OpView op(local_, stack_.ops[i]);
+        builder.set_loc(local_.op(op.id()).loc, local_.op(op.id()).origin);
+        const size_t first_made = local_.op_count();
+        value = emit_row(builder, op, stack_.dims[i + 1], value);
+        if (is_again) mark_new(first_made);
+      }
+      return build_reshape(builder, value, local_.type(old).shape);
+    });
+  }
+
+  void mark_new(size_t first) {
+    for (size_t i = first; i < local_.op_count(); ++i) mark_again(local_, OpId{static_cast<uint32_t>(i)});
+  }
+
+  Module& local_;
+  const MadeStack& stack_;
+  Rewrite rewrite_;
+};
+
+OpId reported_op(const Module& local, const MadeStack& stack) {
+  const auto transfer = std::ranges::find_if(
+      stack.ops, [&](OpId op) { return local.op(op).def->traits.collective != CollectiveKind::kNone; });
+  return transfer == stack.ops.end() ? stack.ops.back() : *transfer;
+}
+
+}  // namespace
+
+std::optional<RepeatedRow> make_rows_in_trips(Module& local, const LiveWalk& walk, const Hardware& hardware) {
+  const std::vector<MadeStack> stacks = made_stacks_at_peak(local, walk, hardware);
+  if (stacks.empty()) return std::nullopt;
+  const MadeStack& stack = stacks.front();
+  const OpId op = reported_op(local, stack);
+  const TypeId global = local.part(stack.stack).type;
+  const RepeatedRow row{.loc = local.op(op).loc,
+                        .op = OpView(local, op).name(),
+                        .type = global ? global : local.value(stack.stack).type,
+                        .how = Repeated::kInTrips,
+                        .bytes = stack.bytes,
+                        .ps = stack.ps};
+  RowWriter(local, stack).write();
+  dce(local, UnusedConstraints::kRemove);
+  return row;
+}
+
+}  // namespace shardwise
