@@ -293,6 +293,31 @@ def test_residual_streams_of_loops_are_no_states() -> None:
     assert rows[0].is_split
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_layers_that_a_scan_reads_one_by_one_are_not_split(narrow: bool, steps: int) -> None:
+    """Eight layers over four devices: the gradient of each is scattered in the trip that makes it."""
+
+    def loss(w: Any, x: Any, y: Any) -> Any:
+        used = w.astype(sw.bfloat16).astype(np.float32) if narrow else w
+        return np.mean((sw.scan(lambda x, w: (x + np.tanh(x @ w[0]) @ w[1], None), x, used)[0] - y) ** 2)
+
+    def step(w: Any, x: Any, y: Any) -> Any:
+        for _ in range(steps):
+            w = w - 0.1 * sw.grad(loss)(w, x, y)
+        return w
+
+    random = np.random.default_rng(0)
+    arguments = [random.normal(size=size).astype(np.float32) / 4 for size in ((8, 2, 16, 16), (64, 16), (64, 16))]
+    options: Any = {"mesh": sw.Mesh({"data": 4}), "in_shardings": (None, P("data"), P("data"))}
+    split, whole = sw.jit(step, shard_update="data", **options), sw.jit(step, **options)
+    program = split.lower(*arguments).compile()
+    assert program.shard_update().named("w").layout == '[{}, {}, {"data"}, {}]'
+    assert {row.count for row in program.collectives() if row.kind == "reduce_scatter"} == {8}
+    # Without it, the steps of all devices are summed, not their gradients.
+    np.testing.assert_allclose(np.asarray(split(*arguments)), np.asarray(whole(*arguments)), rtol=0, atol=2**-21)
+
+
 def test_a_whole_state_has_the_bytes_of_one_device() -> None:
     def step(w: Any, moment: Any, x: Any, y: Any) -> Any:
         moment = 0.9 * moment + sw.grad(square_loss)(w, x, y)

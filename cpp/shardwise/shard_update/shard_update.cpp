@@ -14,6 +14,7 @@
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
+#include "shardwise/shard_update/cut_dims.h"
 #include "shardwise/shard_update/sharded_state.h"
 #include "shardwise/shard_update/update_graph.h"
 #include "shardwise/shard_update/update_layout.h"
@@ -177,7 +178,7 @@ class Rewriter {
     for (const UpdateGroup* group : order) {
       const bool follows = std::ranges::any_of(group->states, [&](ValueId state) { return followers.contains(state); });
       if (group->shape.empty() || (!follows && !has_update(graphs, graph, *group))) continue;
-      const UpdateLayout layout = follows ? following(*group, followers) : layout_of(*group);
+      const UpdateLayout layout = follows ? following(*group, followers) : layout_of(graph, *group);
       // A loop over layers also carries what it adds to: its carries are states only where batches are split, and no
       // batches themselves.
       const bool is_batch = overlaps(own(group->states.front()).axes_sharding(), axes_);
@@ -222,7 +223,7 @@ class Rewriter {
     return described_layout(type, own(*leader), sharding, "as the state that it scales");
   }
 
-  UpdateLayout layout_of(const UpdateGroup& group) const {
+  UpdateLayout layout_of(UpdateGraph& graph, const UpdateGroup& group) const {
     const ValueId first = group.states.front();
     const TensorType& type = module_.type(first);
     UpdateLayout whole{.shard_bytes = shard_bytes_of(type, own(first))};
@@ -259,11 +260,20 @@ class Rewriter {
       }
     }
     const AxisList free = difference(axes_, taken);
-    UpdateLayout layout = choose_update_layout(type, without, free);
+    UpdateLayout layout = choose_update_layout(type, without, free, cut_dims(graph, group));
     if (!free.empty()) return layout;
     layout.reason = "it is split over these axes without the switch";
     layout.sums_gradient = false;
     return layout;
+  }
+
+  static std::vector<bool> cut_dims(UpdateGraph& graph, const UpdateGroup& group) {
+    std::vector<bool> cut(group.shape.size());
+    for (const ValueId weight : group.weights) {
+      const std::vector<bool> own = dims_cut_in_loops(graph, weight);
+      for (size_t d = 0; d < cut.size(); ++d) cut[d] = cut[d] || own[d];
+    }
+    return cut;
   }
 
   Module& module_;

@@ -43,15 +43,17 @@ double stored_elements(const TensorType& type, const TensorSharding& sharding) {
 struct Candidate {
   TensorSharding sharding;
   double padding = 0;
+  int cut = 0;              // dims that are split, and of which loops read a part
   int dims = 0, taken = 0;  // that are split; those of them that the model splits, too
   size_t first = 0;         // dim
   int64_t rest = 1;         // shards of the other dim: rows stay as long as they can
-  auto order() const { return std::tuple(padding, dims, taken, first, rest); }
+  auto order() const { return std::tuple(padding > kMostPadding, cut, padding, dims, taken, first, rest); }
 };
 
 class Candidates {
  public:
-  Candidates(const TensorType& type, const TensorSharding& own) : type_(type), own_(own) {}
+  Candidates(const TensorType& type, const TensorSharding& own, const std::vector<bool>& cut)
+      : type_(type), own_(own), cut_(cut) {}
 
   // The best way to split the type over `digits`, over one dim or two.
   std::optional<Candidate> best(AxisSpan digits) {
@@ -78,6 +80,7 @@ class Candidates {
     for (const auto& [dim, axes] : parts) {
       AxisList& list = made.sharding.dims[dim].axes;
       made.taken += list.empty() ? 0 : 1;
+      made.cut += dim < cut_.size() && cut_[dim] ? 1 : 0;
       append_merged(list, axes);
     }
     made.padding = stored_elements(type_, made.sharding) / stored_elements(type_, own_);
@@ -86,6 +89,7 @@ class Candidates {
 
   const TensorType& type_;
   const TensorSharding& own_;
+  const std::vector<bool>& cut_;
 };
 
 }  // namespace
@@ -110,10 +114,11 @@ UpdateLayout described_layout(const TensorType& type, const TensorSharding& own,
   return layout;
 }
 
-UpdateLayout choose_update_layout(const TensorType& type, const TensorSharding& own, const AxisList& axes) {
+UpdateLayout choose_update_layout(const TensorType& type, const TensorSharding& own, const AxisList& axes,
+                                  const std::vector<bool>& cut) {
   const AxisList digits = digits_of(axes);
   std::string reason;
-  Candidates candidates(type, own);
+  Candidates candidates(type, own, cut);
   const int64_t own_bytes = shard_bytes_of(type, own);
   if (own_bytes < kLeastBytes) {
     return {.shard_bytes = own_bytes, .sums_gradient = true, .reason = str("it has ", own_bytes, " bytes")};

@@ -9,7 +9,8 @@
 //   7 f32                                  whole: it has 28 bytes
 //
 // The rules are those of Xu et al. 2020, section 4.1, in terms of shardings: the least padding, then the fewest dims,
-// then dims that the model does not split, then leading ones. Leaves below kLeastBytes are whole. A layout that stores
+// then dims that the model does not split, then leading ones. Before all that, dims of which loops read a part in each trip
+// (cut_dims.h) stay whole, unless no other dim takes the axes. Leaves below kLeastBytes are whole. A layout that stores
 // more than 5/4 of the elements, or shards of fewer than kLeastShardBytes, is for a smaller group: the minor digits of
 // the axes, whose devices are neighbors. Where the paper merges dims, several dims are split: the shards are the same boxes, and arrays keep their
 // shape.
@@ -38,8 +39,9 @@ struct UpdateLayout {
   std::string reason = {};     // why it is whole, or split over fewer devices than the axes have
 };
 
-// `own`: the weight's sharding without the switch, closed. `axes`: disjoint from it.
-UpdateLayout choose_update_layout(const TensorType& type, const TensorSharding& own, const AxisList& axes);
+// `own`: the weight's sharding without the switch, closed. `axes`: disjoint from it. `cut`: by dim, whether loops read a part.
+UpdateLayout choose_update_layout(const TensorType& type, const TensorSharding& own, const AxisList& axes,
+                                  const std::vector<bool>& cut = {});
 
 // The bytes of one device, with padding.
 int64_t shard_bytes_of(const TensorType& type, const TensorSharding& sharding);

@@ -14,6 +14,7 @@ struct UpdateLayoutCase {
   std::string wanted;
   int64_t group;
   double padding;
+  std::vector<bool> cut = {};
 };
 
 UpdateLayout layout_on(std::vector<MeshAxis> axes, const UpdateLayoutCase& row) {
@@ -21,7 +22,7 @@ UpdateLayout layout_on(std::vector<MeshAxis> axes, const UpdateLayoutCase& row) 
   const TensorType type{DType::kF32, row.shape};
   const TensorSharding own =
       row.own.empty() ? TensorSharding::fully_replicated(mesh, type.ndim()) : parse_short_sharding(row.own, mesh);
-  return choose_update_layout(type, own, {full_axis(*mesh, 0)});
+  return choose_update_layout(type, own, {full_axis(*mesh, 0)}, row.cut);
 }
 
 void expect_row(std::vector<MeshAxis> axes, const UpdateLayoutCase& row) {
@@ -42,6 +43,16 @@ TEST(UpdateLayout, TheDimThatPadsLeast) {
 TEST(UpdateLayout, SeveralDimsInPlaceOfAMerge) {
   expect_row({{"d", 48}}, {{3, 5, 64}, "", R"([{"d":(16)3}, {}, {"d":(1)16}])", 48, 1.0});
   expect_row({{"d", 2048}}, {{1024, 1024}, "", R"([{"d":(1)1024}, {"d":(1024)2}])", 2048, 1.0});
+}
+
+TEST(UpdateLayout, LayersThatALoopReadsOneByOneAreNotSplit) {
+  const std::vector<bool> layers = {true, false, false};
+  expect_row({{"d", 8}}, {{80, 64, 32}, "", R"([{}, {"d"}, {}])", 8, 1.0, layers});
+  expect_row({{"d", 8}}, {{80, 9, 32}, "", R"([{}, {}, {"d"}])", 8, 1.0, layers});
+  expect_row({{"d", 8}}, {{80, 7, 32}, "", R"([{}, {"d"}, {}])", 8, 8.0 / 7, {true, false, true}});
+  // No other dim takes the axis.
+  expect_row({{"d", 8}}, {{80, 3, 5}, "", R"([{"d"}, {}, {}])", 8, 1.0, layers});
+  expect_row({{"d", 8}}, {{80, 64}, "", R"([{}, {"d"}])", 8, 1.0, {true}});
 }
 
 TEST(UpdateLayout, AModelAxisKeepsItsDim) {
