@@ -119,6 +119,20 @@ def zero() -> str:
     return picture(("ZeRO-1: w is whole on each of 4 devices, and the momentum is split", graph_svg(compiled)))
 
 
+def split_update() -> str:
+    """Where the training page splits an update: a step of one weight with momentum, without and with the switch."""
+
+    def step(w: Any, momentum: Any, x: Any) -> Any:
+        momentum = 0.9 * momentum + sw.grad(lambda w: np.sum((x @ w) ** 2))(w)
+        return w - 0.1 * momentum, momentum
+
+    def graph(**options: Any) -> str:
+        function = sw.jit(step, mesh=sw.Mesh({"data": 4}), in_shardings=(None, None, P("data")), **options)
+        return graph_svg(function.lower(shape(64, 32), shape(64, 32), shape(256, 64)).compile())
+
+    return picture(("data parallel", graph()), ('shard_update="data"', graph(shard_update="data")))
+
+
 def layouts() -> str:
     """Which layout is chosen: the product of the page, for few tokens and for many."""
     compiled = page("which_layout", 0)["compiled"]
@@ -127,7 +141,8 @@ def layouts() -> str:
 
 
 PICTURES: dict[str, Callable[[], str]] = {
-    "program": program, "tiles": tiles, "propagation": propagation, "moe": moe, "zero": zero, "layouts": layouts,
+    "program": program, "tiles": tiles, "propagation": propagation, "moe": moe, "zero": zero,
+    "split_update": split_update, "layouts": layouts,
 }  # fmt: skip
 
 
