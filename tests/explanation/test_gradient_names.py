@@ -117,6 +117,42 @@ def test_gradients_of_jax_are_named(loss: Callable[..., Any], params: Any, has_a
         assert sums(compiled(sw.from_jax(jax.jit(derived)), params)) == NAMES
 
 
+@pytest.mark.parametrize(("loss", "params"), [(in_jax, PARAMS), (in_jax_by_scan, STACKED)])
+@pytest.mark.parametrize("form", ["plain", "jitted", "called", "recomputed"])
+def test_gradients_inside_a_step_of_jax_are_named(loss: Callable[..., Any], params: Any, form: str) -> None:
+    """Only the update tells what they are: JAX keeps no other word of it."""
+    own = jax.checkpoint(loss) if form == "recomputed" else loss
+
+    def step(params: Any, momentum: Any, x: Any) -> Any:
+        value, gradients = jax.value_and_grad(own)(params, x)
+        momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, gradients)
+        return jax.tree.map(lambda w, m: w - 0.1 * m, params, momentum), momentum, value
+
+    jitted = jax.jit(step)
+    forms = {"jitted": jitted, "called": lambda params, momentum, x: jitted(params, momentum, x)}
+    function = sw.from_jax(forms.get(form, step))
+    compiled = sw.jit(function, mesh=MESH, in_shardings=(None, None, P("data"))).lower(params, params, X).compile()
+    assert sums(compiled) == NAMES
+    categories = {row.value: row.category for row in compiled.memory()}
+    assert categories["params['w1']"] == "weights"
+    assert categories["momentum['w1']"] == "optimizer state"
+
+
+def test_what_only_looks_like_an_update_is_no_gradient() -> None:
+    def block(h: Any, w: Any) -> Any:
+        return h + jnp.tanh(h @ w)
+
+    def step(h: Any, w: Any, x: Any) -> Any:
+        # The cotangent of h is no update of the weight.
+        return h + jax.grad(lambda h: (block(h, w) * x).sum())(h), w
+
+    rows = P(None, "data"), P("data")
+    for function, shapes in ((block, (W, W)), (step, (W, W, W))):
+        jitted = sw.jit(sw.from_jax(function), mesh=MESH, in_shardings=(*rows, *[None] * (len(shapes) - 2)))
+        assert "gradient of w" not in sums(jitted.lower(*shapes).compile())
+    assert sums(sw.jit(sw.from_jax(block), mesh=MESH, in_shardings=rows).lower(W, W).compile()) == {""}
+
+
 def test_gradients_by_several_arguments() -> None:
     def loss(a: Any, b: Any) -> Any:
         return ((a @ b) ** 2).sum()

@@ -246,7 +246,12 @@ void bind_trace(py::module_& module) {
       .def("set_name",
            [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
       .def("name_gradients", &name_gradients_of, py::arg("gradients"), py::arg("names"), py::arg("op_count"))
-      .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })
+      .def(
+          "import_text",
+          [](Trace& trace, const std::string& text, const std::vector<std::string>& arguments) {
+            return trace.import_text(text, arguments).index;
+          },
+          py::arg("text"), py::arg("arguments") = std::vector<std::string>())
       .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })
       .def("region_argument",
            [](Trace& trace, const ShapeLike& shape, const std::string& dtype) {

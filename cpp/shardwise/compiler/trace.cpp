@@ -14,6 +14,7 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/shard_update/name_jax_gradients.h"
 #include "shardwise/text/parser.h"
 #include "shardwise/transforms/batch/undeclared_axes.h"
 #include "shardwise/transforms/forward/differentiate_forward.h"
@@ -185,10 +186,14 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
   }
 }
 
-RegionId Trace::import_text(std::string_view text) {
+RegionId Trace::import_text(std::string_view text, const std::vector<std::string>& arguments) {
   builder_here();
   const auto known = static_cast<uint32_t>(module_->region_count());
-  const RegionId region = import_program(parse(text, module_->shared_context()), *module_, here_(context()));
+  const auto name_gradients = [&](Module& program) {
+    if (!arguments.empty()) name_jax_gradients(program, arguments);
+  };
+  const RegionId region =
+      import_program(parse(text, module_->shared_context()), *module_, here_(context()), name_gradients);
   count_loose_regions(known);
   return region;
 }

@@ -52,7 +52,8 @@ class Trace {
   OpId emit_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
                std::span<const TypeId> declared, std::span<const RegionId> regions);
   // A recorded region with the ops of a program in StableHLO text.
-  RegionId import_text(std::string_view text);
+  // `arguments`: the names of its arguments, or none.
+  RegionId import_text(std::string_view text, const std::vector<std::string>& arguments = {});
   // Values from around a recorded region that its ops use become arguments of it: the value, and its argument.
   std::vector<std::pair<ValueId, ValueId>> capture(RegionId region);
   void set_sharding(ValueId value, const TensorSharding& sharding);  // the column of an argument or result

@@ -17,13 +17,17 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/transforms/gradient/name_gradients.h"
 #include "shardwise/transforms/inline_calls.h"
 
 namespace shardwise {
 namespace {
 
 void drop_names(Module& program) {
-  walk(program, [&](OpId id) { program.op(id).loc = program.context().without_names(program.op(id).loc); });
+  walk(program, [&](OpId id) {
+    LocId& loc = program.op(id).loc;
+    if (!is_gradient_name(program.context().name_of(loc))) loc = program.context().without_names(loc);
+  });
 }
 
 void locate(Module& program, LocId call) {
@@ -128,12 +132,13 @@ class FunctionImporter {
 
 }  // namespace
 
-RegionId import_program(Module program, Module& into, LocId call) {
-  drop_names(program);
-  if (call) locate(program, call);
+RegionId import_program(Module program, Module& into, LocId call, const std::function<void(Module&)>& name_gradients) {
   mark_names(program);
   // Between marking and naming: a name belongs to the op that makes the value, and inlining may be what brings it here.
   inline_small_calls(program);
+  if (name_gradients) name_gradients(program);
+  drop_names(program);
+  if (call) locate(program, call);
   name_values(program);
   for (const MeshPtr& mesh : program.meshes) into.declare_mesh(mesh);
   return FunctionImporter(program, into).run();

@@ -269,7 +269,9 @@ class JaxFunction:
         tracers = [trace.lift(x) for x in function.constants]
         tracers += [x for x in operands if isinstance(x, Tracer)]
         op_count = trace.core.op_count
-        results = _record(trace, function, tracers)
+        own_names = [""] * len(function.constants)
+        own_names += [name for x, name in zip(operands, names) if isinstance(x, Tracer)]
+        results = _record(trace, function, tracers, own_names)
         _name_gradients(self._fun, trace, results, args, op_count)
         return jax.tree.unflatten(function.out_tree, results)
 
@@ -355,7 +357,7 @@ def _aval(trace: Trace, x: Tracer, name: str) -> Any:
     return shape_of(x.shape, x.dtype, known.weak or isinstance(x, WeakTracer), known.sharding)
 
 
-def _record(trace: Trace, function: Any, operands: list[Tracer]) -> list[Tracer]:
+def _record(trace: Trace, function: Any, operands: list[Tracer], names: list[str]) -> list[Tracer]:
     """Append the ops of a lowered function, as a named computation that refers to its gradient."""
     mesh = _mesh_of(function.text)
     if mesh is not None and trace.mesh is None:
@@ -363,7 +365,7 @@ def _record(trace: Trace, function: Any, operands: list[Tracer]) -> list[Tracer]
     elif mesh is not None and mesh != trace.mesh:
         rule = f"the shardings of a JAX function must be on the program's mesh, {trace.mesh!r}"
         raise MeshError(message("from_jax", rule, repr(mesh), "use the same axes and devices in both"))
-    region = trace.core.import_text(function.text)
+    region = trace.core.import_text(function.text, names)
     attrs = {"name": function.name, "shardwise.derivative": trace.derivatives.add(function)}
     types = [(tuple(aval.shape), dtype_name(np.dtype(aval.dtype))) for aval in function.out_avals]
     return trace.emit_op("sdy.named_computation", operands, attrs, types, [region])

@@ -5,11 +5,14 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 namespace {
+
+constexpr std::string_view kGradientOf = "gradient of ";
 
 class GradientNames {
  public:
@@ -86,6 +89,10 @@ class GradientNames {
 };
 
 }  // namespace
+
+std::string gradient_name(std::string_view argument) { return str(kGradientOf, argument); }
+
+bool is_gradient_name(std::string_view name) { return name.starts_with(kGradientOf); }
 
 void name_gradients(Module& module, std::span<const ValueId> gradients, std::span<const std::string> names,
                     uint32_t first_made) {

@@ -14,10 +14,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
+
+std::string gradient_name(std::string_view argument);  // "gradient of w"
+bool is_gradient_name(std::string_view name);
 
 // One name per gradient; "" names nothing. Only ops from `first_made` on belong to the gradients.
 void name_gradients(Module& module, std::span<const ValueId> gradients, std::span<const std::string> names,
