@@ -5,6 +5,7 @@
 #include "shardwise/choice/candidates/candidate.h"
 #include "shardwise/emission/local_partition_context.h"
 #include "shardwise/ops/partitioning/addends.h"
+#include "shardwise/transforms/gradient/name_gradients.h"
 
 namespace shardwise {
 namespace {
@@ -35,6 +36,7 @@ std::string range_cause(const OpView& op, const ShardingRule& rule, size_t i, co
 void OpWriter::add(const OpView& op, const OpChoice& choice) {
   const std::vector<ValueId> operands = operands_of(op, choice);
   const Cause cause = cause_of_results(op, choice);
+  const LocId loc = cause.kind == Cause::kNone ? LocId{} : loc_of_gradient(op, choice);
   const bool is_wide = has_wide_addends(placements_, op, choice);
   const OpId made =
       is_wide ? create_with_wide_addends(builder_, op, operands) : copy_.op(op.id(), builder_.region(), operands);
@@ -44,7 +46,7 @@ void OpWriter::add(const OpView& op, const OpChoice& choice) {
     if (is_wide) {
       add_narrowed(op, i, result, choice.results[i], cause);
     } else {
-      values_.add(op.result(i), result, choice.results[i], cause);
+      values_.add(op.result(i), result, choice.results[i], cause, loc);
     }
   }
 }
@@ -82,6 +84,18 @@ Cause OpWriter::cause_of_results(const OpView& op, const OpChoice& choice) {
   }
   if (difference(made->unreduced, passed).empty()) return cause;
   return choice.method_reduces ? method_cause(*choice.method, op) : Cause{.kind = Cause::kReduction, .of = op.name()};
+}
+
+// A gradient that an update passes on as addends keeps its name: 0.9 * m + g is reduced as the gradient.
+LocId OpWriter::loc_of_gradient(const OpView& op, const OpChoice& choice) {
+  Context& context = target().context();
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Placement* taken = placements_.find(choice.operands[i]);
+    if (taken == nullptr || taken->unreduced.empty()) continue;
+    const std::string name = context.name_of(values_.pending_loc(op.operand(i)));
+    if (is_gradient_name(name)) return context.named_location(name, context.without_names(op.loc()));
+  }
+  return {};
 }
 
 // Reduces the sum where propagation wants the result.

@@ -30,6 +30,7 @@ class OpWriter {
   std::vector<ValueId> operands_of(const OpView& op, const OpChoice& choice);
   Cause cause_of_operand(const OpView& op, size_t i, PlacementId need);
   Cause cause_of_results(const OpView& op, const OpChoice& choice);
+  LocId loc_of_gradient(const OpView& op, const OpChoice& choice);
   void add_narrowed(const OpView& op, size_t i, ValueId sum, PlacementId placement, const Cause& cause);
   Module& target() { return builder_.module(); }
 
