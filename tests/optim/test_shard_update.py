@@ -238,6 +238,87 @@ def test_a_preconditioned_update_is_left_whole() -> None:
     assert not any(row.is_split for row in rows)
 
 
+def _orthogonal(g: Any) -> Any:
+    o = g / (np.sqrt((g * g).sum()) + 1e-7)
+    return 1.5 * o - 0.5 * o @ (o.T @ o)
+
+
+def _largest(g: Any) -> Any:
+    return g * (np.abs(g) > np.sort(np.abs(g).ravel())[100])
+
+
+def _whitened(g: Any) -> Any:
+    return np.linalg.solve(g.T @ g + np.eye(32, dtype=np.float32), g.T).T
+
+
+@pytest.mark.parametrize("change", [_orthogonal, _largest, _whitened])
+@pytest.mark.filterwarnings("ignore::shardwise.errors.ShardingWarning")
+def test_what_computes_with_the_gradient_alone_is_left_whole(change: Any) -> None:
+    """No state is behind it, only the sum over the batch."""
+
+    def step(w: Any, x: Any, y: Any) -> Any:
+        return w - 0.1 * change(sw.grad(square_loss)(w, x, y))
+
+    options: Any = {"in_shardings": (None, *IN_BATCHES)}
+    program = compiled_step(step, shape(64, 32), *BATCHES, **options)
+    row = program.shard_update().named("w")
+    assert not row.is_split
+    assert row.reason.endswith("which is neither elementwise nor a norm")
+    plain = compiled_step(step, shape(64, 32), *BATCHES, shard_update=None, **options)
+    assert program.collectives().by_kind() == plain.collectives().by_kind()
+
+
+def _flattened(w: Any, m: Any, g: Any) -> Any:
+    m = 0.9 * m.reshape(-1) + g.reshape(-1)
+    return (w.reshape(-1) - 0.1 * m).reshape(w.shape), m.reshape(w.shape)
+
+
+def _transposed(w: Any, m: Any, g: Any) -> Any:
+    m = (0.9 * m.T + g.T).T
+    return (w.T - 0.1 * m.T).T, m
+
+
+def _by_slices(w: Any, m: Any, g: Any) -> Any:
+    m = np.concatenate([0.9 * m[:32] + g[:32], 0.5 * m[32:] + g[32:]])
+    return np.concatenate([w[:32] - 0.1 * m[:32], w[32:] - 0.01 * m[32:]]), m
+
+
+@pytest.mark.parametrize(
+    ("update", "op"), [(_flattened, "reshape"), (_transposed, "transpose"), (_by_slices, "concatenate")]
+)
+def test_updates_that_are_not_followed_are_reported(update: Any, op: str) -> None:
+    def step(w: Any, m: Any, x: Any, y: Any) -> Any:
+        return update(w, m, sw.grad(square_loss)(w, x, y))
+
+    program = compiled_step(step, shape(64, 32), shape(64, 32), *BATCHES, in_shardings=(None, None, *IN_BATCHES))
+    rows = program.shard_update()
+    assert [row.name for row in rows] == ["w", "m"]
+    assert not any(row.is_split for row in rows)
+    assert all(row.reason.startswith(f"its update computes {op} at ") for row in rows)
+    assert sum(row.shard_bytes for row in rows) == 2 * 64 * 32 * 4
+
+
+def test_small_states_of_a_loop_are_reported() -> None:
+    adam = sw.optim.adam(1e-3)
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        return square_loss(params["w"], x, y + params["b"])
+
+    params = {"w": shape(64, 32), "b": shape(32)}
+    arguments = (params, adam.init(params), *BATCHES)
+    one = step_of(loss, adam)
+
+    def steps(params: Any, state: Any, x: Any, y: Any) -> Any:
+        return sw.fori_loop(0, 5, lambda _, carry: one(*carry, x, y)[:2], (params, state))
+
+    in_shardings = (None, None, *IN_BATCHES)
+    found = [compiled_step(step, *arguments, in_shardings=in_shardings).shard_update() for step in (one, steps)]
+    for rows in found:
+        assert sorted(row.reason for row in rows) == [""] * 3 + ["it has 128 bytes"] * 3
+        assert [row.is_weight for row in rows].count(True) == 2
+    assert found[0].summary() == found[1].summary()
+
+
 def test_averages_of_weights_follow_them() -> None:
     def step(w: Any, average: Any, x: Any, y: Any) -> Any:
         w = w - 0.1 * sw.grad(square_loss)(w, x, y)
@@ -357,9 +438,27 @@ def test_masters_and_what_the_model_uses_are_split() -> None:
     state, step = optimizer.init(narrow), step_of(square_loss, optimizer)
     batches = (sw.ShapeDtypeStruct((4096, 64), sw.bfloat16), sw.ShapeDtypeStruct((4096, 32), sw.bfloat16))
     program = compiled_step(step, narrow, state, *batches, in_shardings=(None, None, *IN_BATCHES))
-    assert all(row.is_split for row in program.shard_update())
-    assert len(program.shard_update()) == 4
+    rows = program.shard_update()
+    assert all(row.is_split for row in rows)
+    assert [row.shard_bytes for row in rows] == [64 * 32 * 2 / 8] + [64 * 32 * 4 / 8] * 3
+    assert [row.gathered for row in rows] == ["bfloat16", "", "", ""]
     assert bytes_by_kind(program)["all_gather"] == 64 * 32 * 2 * 7 / 8
+
+
+@pytest.mark.parametrize("gather_dtype", [None, "bfloat16", "float64"])
+def test_masters_of_a_model_that_widens_its_weights(gather_dtype: str | None) -> None:
+    """The new weights read the old ones in float32, as the products do: what is gathered is stored in bfloat16."""
+    optimizer = sw.optim.with_float32_masters(sw.optim.adam(1e-2))
+    narrow = np.ones((64, 32), sw.bfloat16)
+    options: Any = {"in_shardings": (None, None, *IN_BATCHES), "gather_dtype": gather_dtype}
+    step = step_of(square_loss, optimizer)
+    program = compiled_step(step, narrow, optimizer.init(narrow), *BATCHES, **options)
+    row = program.shard_update()[0]
+    assert row.gathered == "bfloat16"
+    assert row.reason == ("gather_dtype is not narrower than float32" if gather_dtype == "float64" else "")
+    (gather,) = [row for row in program.collectives() if row.kind == "all_gather"]
+    assert (gather.dtype, gather.bytes) == ("bfloat16", 64 * 32 * 2 * 7 / 8)
+    assert gather.cause.startswith("shard_update: gather of ")
 
 
 def test_a_weight_that_is_not_only_multiplied_is_gathered_wide() -> None:

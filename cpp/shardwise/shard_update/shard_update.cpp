@@ -16,6 +16,7 @@
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/shard_update/cut_dims.h"
 #include "shardwise/shard_update/sharded_state.h"
+#include "shardwise/shard_update/unfollowed_updates.h"
 #include "shardwise/shard_update/update_graph.h"
 #include "shardwise/shard_update/update_layout.h"
 #include "shardwise/shard_update/update_obstacles.h"
@@ -129,12 +130,15 @@ Module propagated_without(const Module& module, const std::vector<UpdateGraph>& 
 // Batches are what is split over the axes; in a program without such values, all arrays may be.
 void find_all_obstacles(std::vector<UpdateGraph>& graphs, const Module& propagated, const AxisList& axes) {
   const bool is_split = is_split_inside(propagated, propagated.main().body, axes);
-  const auto holds_data = [&](ValueId value) {
+  const auto is_split_value = [&](ValueId value) {
     const ShardingId id = sharding_in(propagated, value);
-    if (!is_split) return propagated.type(value).ndim() != 0;
     return id && overlaps(propagated.context().sharding(id).axes_sharding(), axes);
   };
-  for (UpdateGraph& graph : graphs) find_obstacles(graph, holds_data);
+  const auto holds_data = [&](ValueId value) {
+    if (!is_split) return propagated.type(value).ndim() != 0;
+    return is_split_value(value);
+  };
+  for (UpdateGraph& graph : graphs) find_obstacles(graph, holds_data, is_split_value);
 }
 
 class Rewriter {
@@ -150,6 +154,15 @@ class Rewriter {
     for (UpdateGraph& graph : graphs) lay_out(graphs, graph);
     UpdateWriter writer(module_, mesh_, axes_, gather_dtype_);
     for (Planned& planned : planned_) writer.write(*planned.graph, *planned.group, planned.updates, rows_);
+  }
+
+  // Before anything is rewritten.
+  void note_unfollowed(const UpdateGraph& main) {
+    for (const auto& [argument, op] : unfollowed_updates(main)) {
+      const bool is_batch = overlaps(own(argument).axes_sharding(), axes_);
+      if (!is_batch)
+        rows_.emplace_back(argument, whole_state(module_, argument, own(argument), obstacle_text(module_, op)));
+    }
   }
 
   // In the order of the arguments.
@@ -182,7 +195,10 @@ class Rewriter {
       // A loop over layers also carries what it adds to: its carries are states only where batches are split, and no
       // batches themselves.
       const bool is_batch = overlaps(own(group->states.front()).axes_sharding(), axes_);
-      if (is_loop && !layout.sharding && (is_batch || !group->obstacle)) continue;
+      if (is_loop && !layout.sharding && (is_batch || !group->obstacle)) {
+        if (!is_batch) note_whole(*group, layout.reason);
+        continue;
+      }
       planned_.push_back({&graph, group, {}});
       for (const ValueId state : group->states) {
         planned_.back().updates.push_back({.state = state, .own = own(state), .layout = layout});
@@ -190,6 +206,14 @@ class Rewriter {
       for (const BroadcastState& other : group->broadcasts) {
         if (layout.sharding) followers.try_emplace(other.state, part_of(*layout.sharding, other));
       }
+    }
+  }
+
+  void note_whole(const UpdateGroup& group, const std::string& reason) {
+    if (group.weights.empty() || group.gradients.empty()) return;
+    for (const ValueId state : group.states) {
+      rows_.emplace_back(state, whole_state(module_, state, own(state), reason));
+      rows_.back().second.is_weight = std::ranges::find(group.weights, state) != group.weights.end();
     }
   }
 
@@ -228,11 +252,7 @@ class Rewriter {
     const TensorType& type = module_.type(first);
     UpdateLayout whole{.shard_bytes = shard_bytes_of(type, own(first))};
     if (group.obstacle) {
-      const OpView op(module_, group.obstacle);
-      const std::string place = module_.context().location_text(op.loc());
-      const std::string_view name = op.name().substr(op.name().find('.') + 1);
-      whole.reason = str("its update computes ", name, place.empty() ? "" : " at ", place,
-                         ", which is neither elementwise nor a norm");
+      whole.reason = obstacle_text(module_, group.obstacle);
       return whole;
     }
     if (group.gradients.empty()) {
@@ -303,6 +323,7 @@ Module shard_update(Module module, PassContext& context) {
     const Module without = propagated_without(module, graphs, axes, context);
     find_all_obstacles(graphs, without, axes);
     Rewriter rewriter(module, without, mesh, axes, dtype_of_option(context.options));
+    rewriter.note_unfollowed(graphs.front());
     rewriter.run(graphs);
     *report = rewriter.report();
   }

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "shardwise/ir/module.h"
+#include "shardwise/mesh/sharding.h"
+
 namespace shardwise {
 
 // One weight or state: a row of the report.
@@ -22,6 +25,11 @@ struct ShardedState {
   std::string reason = {};    // why it is whole, split over a smaller group, or gathered wide
   std::string location = {};  // of the argument
 };
+
+// The row of a state that is left whole; `own`: its sharding without the switch.
+ShardedState whole_state(const Module& module, ValueId state, const TensorSharding& own, std::string reason);
+// "its update computes dot_general at step.py:5, which is neither elementwise nor a norm"
+std::string obstacle_text(const Module& module, OpId obstacle);
 
 struct ShardUpdateReport {
   std::vector<ShardedState> states;

@@ -29,6 +29,10 @@ bool adds_up(const OpView& op) {
   return is_joint || op.def().traits.constraint;
 }
 
+void add_once(std::vector<ValueId>& values, ValueId value) {
+  if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+}
+
 // Disjoint sets of the places of arguments.
 class Sets {
  public:
@@ -144,9 +148,8 @@ void UpdateGraph::form_groups(const std::vector<Walk>& walks) {
     if (walk.states.empty()) continue;
     UpdateGroup& group = groups_[group_of_.at(walk.states.front())];
     group.results.push_back(place);
-    for (const ValueId source : walk.sources) {
-      if (std::ranges::find(group.sources, source) == group.sources.end()) group.sources.push_back(source);
-    }
+    for (const ValueId source : walk.sources) add_once(group.sources, source);
+    group.scales.insert(group.scales.end(), walk.broadcasts.begin(), walk.broadcasts.end());
     for (const ValueId value : walk.broadcasts) append_broadcast_states(module_, value, arguments_, group.broadcasts);
   }
 }
@@ -207,7 +210,7 @@ void UpdateGraph::find_gradients(UpdateGroup& group) {
       if (!is_same || !is_member(result) || depends(result) || !adds_up(OpView(module_, use->op))) break;
       value = result;
     }
-    if (std::ranges::find(group.gradients, value) == group.gradients.end()) group.gradients.push_back(value);
+    add_once(group.gradients, value);
   }
 }
 

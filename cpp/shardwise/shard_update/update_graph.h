@@ -31,6 +31,7 @@ struct UpdateGroup {
   std::vector<uint32_t> results = {};   // places among the region's results
   std::vector<ValueId> sources = {};    // what is neither a member nor a constant: gradients
   std::vector<ValueId> gradients = {};  // members or sources: the sums of sources that the update reads
+  std::vector<ValueId> scales = {};     // what members repeat along dims: a norm, a threshold
   std::vector<ValueId> weights = {};    // states, or members that depend, that the forward pass reads
   std::vector<BroadcastState> broadcasts = {};
   OpId obstacle =

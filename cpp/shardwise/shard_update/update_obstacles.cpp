@@ -1,11 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/shard_update/update_obstacles.h"
 
+#include <unordered_set>
+#include <utility>
+
 #include "shardwise/ir/rewrite/reads.h"
 
 namespace shardwise {
+namespace {
 
-void find_obstacles(UpdateGraph& graph, const std::function<bool(ValueId)>& holds_data) {
+// Whether the op is none that a split update may do in parts.
+bool computes(const OpView& op) {
+  const Traits& traits = op.def().traits;
+  return !is_elementwise(op) && !traits.movement && !traits.constant_like && !is_plain_reduction(op) &&
+         op.def().regions != Regions::kBranches;
+}
+
+// The op, between a sum over the batch and what an update reads, that computes with the sum; none if there is no
+// such op.
+OpId obstacle_behind(const UpdateGraph& graph, ValueId value_read, const std::function<bool(ValueId)>& is_split) {
+  const Module& module = graph.module();
+  std::unordered_set<ValueId> seen;
+  std::vector<std::pair<ValueId, OpId>> open = {{value_read, OpId{}}};
+  while (!open.empty()) {
+    const auto [value, obstacle] = open.back();
+    open.pop_back();
+    const OpId id = module.value(value).op;
+    // An updated weight is no gradient.
+    if (!id || graph.depends(value) || is_split(value) || !seen.insert(value).second) continue;
+    if (reads_any(module, id, is_split)) {
+      if (obstacle) return obstacle;
+      continue;
+    }
+    const OpId next = computes(OpView(module, id)) ? id : obstacle;
+    visit_reads(module, id, [&](ValueId read) { open.emplace_back(read, next); });
+  }
+  return {};
+}
+
+}  // namespace
+
+void find_obstacles(UpdateGraph& graph, const std::function<bool(ValueId)>& holds_data,
+                    const std::function<bool(ValueId)>& is_split) {
   const Module& module = graph.module();
   const RegionId region = graph.region();
   std::vector<UpdateGroup>& groups = graph.groups();
@@ -29,10 +65,7 @@ void find_obstacles(UpdateGraph& graph, const std::function<bool(ValueId)>& hold
       tainted = tainted ? tainted : taint[value.index];
       group = group != 0 ? group : derived[value.index];
     });
-    const Traits& traits = op.def().traits;
-    const bool computes = !is_elementwise(op) && !traits.movement && !traits.constant_like && !is_plain_reduction(op) &&
-                          op.def().regions != Regions::kBranches;
-    if (computes && reads_array && !reads_data && group != 0) {
+    if (computes(op) && reads_array && !reads_data && group != 0) {
       if (!groups[group - 1].obstacle) groups[group - 1].obstacle = id;
       tainted = tainted ? tainted : id;
     }
@@ -49,6 +82,12 @@ void find_obstacles(UpdateGraph& graph, const std::function<bool(ValueId)>& hold
   for (UpdateGroup& group : groups) {
     for (const ValueId source : group.sources) {
       if (!group.obstacle) group.obstacle = taint[source.index];
+    }
+    if (group.weights.empty()) continue;
+    for (const std::vector<ValueId>* read : {&group.sources, &group.scales}) {
+      for (const ValueId value : *read) {
+        if (!group.obstacle) group.obstacle = obstacle_behind(graph, value, is_split);
+      }
     }
   }
 }

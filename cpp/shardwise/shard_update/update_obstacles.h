@@ -6,7 +6,8 @@
 //   %o = dot_general %n, %n                an obstacle: it computes with updated states, and with no data
 //   %v = sub %w, %o                        the group of %w has it, too: its source comes from one
 //
-// A forward pass also multiplies updated weights, where a program has several steps, but with data: a batch.
+// A forward pass also multiplies updated weights, where a program has several steps, but with data: a batch. A gradient is a
+// sum over the batch, and no data any more: what computes with it on its way to the update is an obstacle, too.
 #pragma once
 
 #include <functional>
@@ -16,6 +17,8 @@
 namespace shardwise {
 
 // Sets UpdateGroup::obstacle. `holds_data`: whether an argument, or a value from around the region, is part of a batch.
-void find_obstacles(UpdateGraph& graph, const std::function<bool(ValueId)>& holds_data);
+// `is_split`: whether a value is split as batches are.
+void find_obstacles(UpdateGraph& graph, const std::function<bool(ValueId)>& holds_data,
+                    const std::function<bool(ValueId)>& is_split);
 
 }  // namespace shardwise

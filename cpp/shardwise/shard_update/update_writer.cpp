@@ -6,7 +6,6 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/value_names.h"
-#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/sharding/constraints.h"
 
@@ -18,6 +17,15 @@ bool is_conversion(const Module& module, const Use& use, ValueId value) {
   const OpView op(module, use.op);
   return op.operand_count() == 1 && op.result_count() == 1 && op.def().traits.elementwise &&
          op.result_type().dtype != module.type(value).dtype && is_float(op.result_type().dtype);
+}
+
+// What is stored of a value: the operand of the conversion that only widens it, or itself.
+ValueId stored_of(const Module& module, ValueId value) {
+  const OpId maker = module.value(value).op;
+  if (!maker || module.op(maker).operand_count != 1 || !module.op(maker).def->traits.elementwise) return value;
+  const ValueId operand = module.operands(maker)[0];
+  const DType narrow = module.type(operand).dtype, wide = module.type(value).dtype;
+  return is_float(narrow) && is_float(wide) && item_size(narrow) < item_size(wide) ? operand : value;
 }
 
 }  // namespace
@@ -76,18 +84,26 @@ void UpdateWriter::gather(UpdateGraph& graph, ValueId weight, const StateUpdate&
   const bool asks = gather_dtype_ && is_float(dtype) && item_size(*gather_dtype_) < item_size(dtype);
   const bool is_narrow = asks && feeds_products_only(graph, weight);
   if (asks && !is_narrow) row.reason = "not every use of it is a product";
+  if (gather_dtype_ && is_float(dtype) && !asks && *gather_dtype_ != dtype) {
+    row.reason = str("gather_dtype is not narrower than ", numpy_name(dtype));
+  }
+  const LocId loc = module_.context().without_names(rewrite_.loc(weight));
+  const auto convert = [&](ValueId value, DType to) {
+    return rewrite_.insert(rewrite_.behind(value), loc, [&](Builder& b) { return build_convert(b, value, to); });
+  };
+  const ValueId stored = stored_of(module_, weight);
+  DType gathered = is_narrow ? *gather_dtype_ : dtype;
   ValueId whole;
-  if (is_narrow) {
-    const LocId loc = module_.context().without_names(rewrite_.loc(weight));
-    const auto convert = [&](ValueId value, DType to) {
-      return rewrite_.insert(rewrite_.behind(value), loc, [&](Builder& b) { return build_convert(b, value, to); });
-    };
+  if (stored != weight && (!is_narrow || item_size(module_.type(stored).dtype) <= item_size(gathered))) {
+    gathered = module_.type(stored).dtype;
+    whole = convert(constrain(stored, update.own, cause), dtype);
+  } else if (is_narrow) {
     const ValueId local = constrain(convert(weight, *gather_dtype_), *update.layout.sharding, cause);
     whole = convert(constrain(local, update.own, cause), dtype);
   } else {
     whole = constrain(weight, update.own, cause);
   }
-  row.gathered = numpy_name(is_narrow ? *gather_dtype_ : dtype);
+  row.gathered = numpy_name(gathered);
   const auto is_forward = [&](const Use& use) {
     return std::ranges::any_of(forward, [&](const Use& one) { return one.op == use.op && one.index == use.index; });
   };
@@ -107,16 +123,13 @@ void UpdateWriter::scatter_results(const UpdateGraph& graph, const UpdateGroup& 
 }
 
 ShardedState UpdateWriter::row_of(const StateUpdate& update, const UpdateGroup& group) const {
-  const bool is_weight = std::ranges::find(group.weights, update.state) != group.weights.end();
-  return {.name = module_.context().name_of(loc_of(module_, update.state)),
-          .type = module_.type(update.state).text(),
-          .layout = short_text(update.layout.sharding ? *update.layout.sharding : update.own),
-          .group = update.layout.group,
-          .shard_bytes = update.layout.shard_bytes,
-          .padding = update.layout.padding,
-          .is_weight = is_weight,
-          .reason = update.layout.reason,
-          .location = module_.context().location_text(loc_of(module_, update.state))};
+  const UpdateLayout& layout = update.layout;
+  const TensorSharding& sharding = layout.sharding ? *layout.sharding : update.own;
+  ShardedState row = whole_state(module_, update.state, sharding, layout.reason);
+  row.group = layout.group;
+  row.padding = layout.padding;
+  row.is_weight = std::ranges::find(group.weights, update.state) != group.weights.end();
+  return row;
 }
 
 void UpdateWriter::write(UpdateGraph& graph, const UpdateGroup& group, const std::vector<StateUpdate>& updates,
@@ -129,7 +142,7 @@ void UpdateWriter::write(UpdateGraph& graph, const UpdateGroup& group, const std
   if (const auto& sharding = updates.front().layout.sharding) {
     // The uses of a value are told apart before any of them changes.
     for (const ValueId weight : group.weights) {
-      const auto found = std::ranges::find(updates, weight, &StateUpdate::state);
+      const auto found = std::ranges::find(updates, stored_of(module_, weight), &StateUpdate::state);
       const size_t place = found == updates.end() ? 0 : static_cast<size_t>(found - updates.begin());
       gather(graph, weight, updates[place], own_rows[place]);
     }
