@@ -417,6 +417,31 @@ def test_a_tied_weight_is_gathered_and_reduced_once() -> None:
     assert sorted(about) == ["all_gather", "reduce_scatter"]
 
 
+@pytest.mark.parametrize("uses", [1, 2, 3])
+def test_a_penalty_in_the_loss_costs_no_second_sum(uses: int) -> None:
+    """The parts of the gradient are added up before the term of the weight joins them, wherever it is."""
+
+    def loss(w: Any, x: Any, y: Any) -> Any:
+        h = np.tanh(x @ w)
+        for _ in range(uses - 1):
+            h = np.tanh(h @ w.T + np.float32(0.1) * np.sum(w * w)) @ w
+        return np.mean((h - y) ** 2) + np.float32(1e-2) * np.sum(w * w)
+
+    def step(w: Any, m: Any, x: Any, y: Any) -> Any:
+        m = np.float32(0.9) * m + sw.grad(loss)(w, x, y)
+        return w - np.float32(0.1) * m, m
+
+    random = np.random.default_rng(uses)
+    sizes = (64, 32), (64, 32), (128, 64), (128, 32)
+    arguments = [(random.normal(size=size) / 8).astype(np.float32) for size in sizes]
+    options: Any = {"mesh": sw.Mesh({"data": 8}), "in_shardings": (None, None, *IN_BATCHES)}
+    split, plain = sw.jit(step, shard_update="data", **options), sw.jit(step, **options)
+    program = split.lower(*arguments).compile()
+    assert bytes_by_kind(program)["reduce_scatter"] == 64 * 32 * 4 * 7 / 8
+    for found, wanted in zip(split(*arguments), plain(*arguments)):
+        np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-5, atol=2**-22)
+
+
 def test_two_optimizers_of_one_tree() -> None:
     labels = {"w1": "first", "b1": "second", "w2": "second"}
     optimizer = sw.optim.multi_transform({"first": sw.optim.adam(1e-2), "second": sw.optim.sgd(0.1, 0.9)}, labels)

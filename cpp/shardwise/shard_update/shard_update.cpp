@@ -8,6 +8,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -15,6 +16,7 @@
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/shard_update/cut_dims.h"
+#include "shardwise/shard_update/gradient_sums.h"
 #include "shardwise/shard_update/sharded_state.h"
 #include "shardwise/shard_update/unfollowed_updates.h"
 #include "shardwise/shard_update/update_graph.h"
@@ -320,6 +322,12 @@ Module shard_update(Module module, PassContext& context) {
   if (mesh != nullptr) {
     const AxisList axes = axes_of_option(context.options, mesh);
     std::vector<UpdateGraph> graphs = find_graphs(module);
+    bool is_joined = false;
+    for (UpdateGraph& graph : graphs) is_joined = join_gradient_sums(graph) || is_joined;
+    if (is_joined) {
+      dce(module, UnusedConstraints::kKeep);
+      graphs = find_graphs(module);
+    }
     const Module without = propagated_without(module, graphs, axes, context);
     find_all_obstacles(graphs, without, axes);
     Rewriter rewriter(module, without, mesh, axes, dtype_of_option(context.options));
