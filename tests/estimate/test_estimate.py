@@ -249,6 +249,26 @@ def test_gradients_of_scanned_layers_are_sent_behind_the_loop(is_scanned: bool) 
     assert any("scanned layers" in text for text in estimate.assumptions) == is_scanned
 
 
+@pytest.mark.parametrize(("tokens", "count"), [(65536, 16), (4096, 1)])
+def test_gradients_of_scanned_layers_are_sent_in_trips_that_take_longer(tokens: int, count: int) -> None:
+    """What a trip sends is then hidden, for as many bytes; few tokens leave it for one reduction after the loop."""
+
+    def loss(weights: Any, x: Any) -> Any:
+        x, _ = sw.scan(lambda h, w: (h + np.dot(np.tanh(np.dot(h, w[0])), w[1]), None), x, weights)
+        return (x.astype(np.float32) ** 2).sum()
+
+    shapes = [
+        sw.ShapeDtypeStruct(shape, sw.bfloat16) for shape in ((16, 4096, 16384), (16, 16384, 4096), (tokens, 4096))
+    ]
+    options = {"mesh": sw.Mesh({"data": 8}), "in_shardings": (P(), P("data")), "out_shardings": P()}
+    program = sw.jit(sw.grad(loss), hardware="h100_sxm", **options).lower(tuple(shapes[:2]), shapes[2]).compile()
+    assert [(row.kind, row.count) for row in program.collectives()] == [("all_reduce", count)] * 2
+    assert program.collectives().total_bytes == 2 * 16 * 4096 * 16384 * 2 * 2 * 7 / 8
+    estimate = program.estimate()
+    sent = sum(row.total for row in estimate.rows if row.kind == "transfer")
+    assert estimate.exposed < 0.1 * sent if count > 1 else estimate.exposed > 0.9 * sent
+
+
 def test_errors() -> None:
     program = _projection({"t": 8})
     with pytest.raises(ValueError, match="estimate: hardware must be a built-in name") as caught:

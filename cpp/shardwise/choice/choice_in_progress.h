@@ -35,6 +35,11 @@ class ChoiceInProgress {
   const OpKey& key(OpId op) const { return keys_.of(op); }
 
   void add(OpId op, OpChoice choice) { choice_.ops[op.index] = std::move(choice); }
+  // Null: none yet, or the op has no choice.
+  const OpChoice* chosen(OpId op) const {
+    const OpChoice& found = choice_.ops[op.index];
+    return found.results.empty() ? nullptr : &found;
+  }
   void add_name(OpId op);  // of an op that is chosen alone: pins may name it
   std::vector<CarryChoice>& loop(OpId id) { return choice_.loops[id]; }
   ChosenOp described(OpId op, const OpChoice& choice) const {

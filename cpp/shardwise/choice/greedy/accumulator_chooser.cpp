@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/choice/candidates/candidate.h"
+#include "shardwise/choice/compute_price.h"
 #include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
@@ -69,9 +70,12 @@ PlacementId place_of_addend(ProgramPlacements& placements, const OpView& op, Val
   return candidate_of(placements, op, rule, compute, {}).choice.operands[place];
 }
 
-// Rounds alone are not worth more memory: a stack of the gradients of all layers would be whole on every device.
-bool is_worth(const Cost& unreduced, const Cost& in_each_trip, bool grows) {
-  return grows ? unreduced < in_each_trip && unreduced.bytes < in_each_trip.bytes : unreduced <= in_each_trip;
+// Rounds alone are not worth more memory: a stack of the gradients of all layers would be whole on every device. Nor are they
+// worth a wait, where what a trip sends would be hidden behind its kernels.
+bool is_worth(const Cost& unreduced, const Cost& in_each_trip, bool grows, bool is_hidden) {
+  const bool sends_less = unreduced.bytes < in_each_trip.bytes;
+  if ((grows || is_hidden) && !sends_less) return false;
+  return grows ? unreduced < in_each_trip : unreduced <= in_each_trip;
 }
 
 double local_size(const Placement& placement) {
@@ -200,6 +204,22 @@ Cost AccumulatorChooser::cost_if_reduced(const Placed& dependents) {
   return cost;
 }
 
+// Whether the kernels that make the addends of a trip take longer than their reductions: these then run beside the kernels
+// of the next trip. A reduction after the loop runs beside none.
+bool AccumulatorChooser::are_hidden() const {
+  return std::ranges::all_of(addends_, [&](const Addend& addend) {
+    OpId maker = module_.value(addend.value).op;
+    while (maker && module_.op(maker).def->traits.movement && module_.op(maker).operand_count == 1) {
+      maker = module_.value(module_.operands(maker)[0]).op;
+    }
+    const OpChoice* chosen = maker ? choice_.chosen(maker) : nullptr;
+    if (chosen == nullptr || chosen->has_own_partition()) return false;
+    const Price kernel = compute_price(OpView(module_, maker), *chosen, *costs_.hardware(), 0);
+    const PlacementId home = versions_.home(addend.value, {}), reduced = placements_.declared(addend.value);
+    return costs_.reshard_price(module_.value(addend.value).type, home, reduced).ps <= kernel.ps;
+  });
+}
+
 std::vector<AccumulatorChooser::PlacedCarry> AccumulatorChooser::candidates(const Region& body,
                                                                             const Accumulator& accumulator) const {
   std::vector<PlacedCarry> found;
@@ -229,7 +249,7 @@ const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<co
     const Cost in_trip = entry + cost_in_trip(accumulator, candidate.placed, candidate.choice.ops);
     const Cost cost = site.trips * in_trip + after * costs_.reshard(module_.value(site.result).type, carry, declared);
     const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
-    if (found == nullptr ? !is_worth(cost, best, grows) : cost >= best) continue;
+    if (found == nullptr ? !is_worth(cost, best, grows, are_hidden()) : cost >= best) continue;
     best = cost;
     found = &candidate;
   }

@@ -7,9 +7,10 @@
 //   reduced in each trip    10 all_reduces of %2
 //   unreduced               what the entry value costs (nothing for a constant), and one all_reduce after the loop
 //
-// Less time wins, unless the carry is pinned, but not by fewer rounds if devices would hold more of the carry: the gradients
-// of stacked layers are as many bytes in each trip as after the loop. If both ways cost the same, the carry stays unreduced
-// unless devices would hold more of it.
+// Less time wins, unless the carry is pinned. The gradients of stacked layers are as many bytes in each trip as after the loop:
+// they are reduced in each trip, although in more rounds, if devices would hold more of the carry otherwise, or if the kernels
+// of a trip take longer than its reductions, which then wait for nothing. If both ways cost the same, the carry stays
+// unreduced.
 #pragma once
 
 #include <optional>
@@ -75,6 +76,7 @@ class AccumulatorChooser {
   std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
   Cost cost_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);
   Cost cost_if_reduced(const Placed& dependents);
+  bool are_hidden() const;
 
   Module& module_;
   const ProgramLinearity& linearity_;
