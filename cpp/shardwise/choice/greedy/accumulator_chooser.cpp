@@ -204,8 +204,8 @@ Cost AccumulatorChooser::cost_if_reduced(const Placed& dependents) {
   return cost;
 }
 
-// Whether the kernels that make the addends of a trip take longer than their reductions: these then run beside the kernels
-// of the next trip. A reduction after the loop runs beside none.
+// Whether the addends are products that take longer than their reductions: these then run beside the products of the next
+// trip. A reduction after the loop runs beside none. Other addends are small: the gradient of a scale, many messages.
 bool AccumulatorChooser::are_hidden() const {
   return std::ranges::all_of(addends_, [&](const Addend& addend) {
     OpId maker = module_.value(addend.value).op;
@@ -214,7 +214,9 @@ bool AccumulatorChooser::are_hidden() const {
     }
     const OpChoice* chosen = maker ? choice_.chosen(maker) : nullptr;
     if (chosen == nullptr || chosen->has_own_partition()) return false;
-    const Price kernel = compute_price(OpView(module_, maker), *chosen, *costs_.hardware(), 0);
+    const OpView product(module_, maker);
+    if (!is_contraction(product.def(), sharding_rule(product))) return false;
+    const Price kernel = compute_price(product, *chosen, *costs_.hardware(), 0);
     const PlacementId home = versions_.home(addend.value, {}), reduced = placements_.declared(addend.value);
     return costs_.reshard_price(module_.value(addend.value).type, home, reduced).ps <= kernel.ps;
   });

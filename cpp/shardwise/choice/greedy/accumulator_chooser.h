@@ -8,8 +8,8 @@
 //   unreduced               what the entry value costs (nothing for a constant), and one all_reduce after the loop
 //
 // Less time wins, unless the carry is pinned. The gradients of stacked layers are as many bytes in each trip as after the loop:
-// they are reduced in each trip, although in more rounds, if devices would hold more of the carry otherwise, or if the kernels
-// of a trip take longer than its reductions, which then wait for nothing. If both ways cost the same, the carry stays
+// they are reduced in each trip, although in more rounds, if devices would hold more of the carry otherwise, or if the
+// products of a trip take longer than its reductions, which then wait for nothing. If both ways cost the same, the carry stays
 // unreduced.
 #pragma once
 
