@@ -2,6 +2,7 @@
 #include "shardwise/choice/choose.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "shardwise/choice/free_arguments.h"
 #include "shardwise/choice/graph/program_graph.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
+#include "shardwise/choice/solve/folded_graph.h"
 #include "shardwise/choice/solve/solve.h"
 #include "shardwise/choice/unify_meshes.h"
 #include "shardwise/choice/verify_choice.h"
@@ -74,12 +76,20 @@ SolveEffort effort_of(const CostGraph& graph) {
           .tolerance = 1e-4};
 }
 
+Solution solution_of(const ProgramGraph& graph, const std::function<void()>& poll) {
+  const FoldedGraph folded(graph.costs(), graph.known_picks());
+  if (!folded.is_repeated()) return solve(graph.costs(), effort_of(graph.costs()), graph.known_picks(), poll);
+  Solution solution = solve(folded.graph(), effort_of(folded.graph()), folded.known(), poll);
+  if (solution.is_feasible()) solution.picks = folded.expanded(solution.picks);
+  return solution;
+}
+
 // The choice of the whole graph around a known one, if it is cheaper.
 std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choice& known, ChoicePrices& prices,
                                        PassContext& context) {
   program.costs.set_are_times(context.options.objective == Objective::kTime);
   const ProgramGraph graph(program, known);
-  const Solution solution = solve(graph.costs(), effort_of(graph.costs()), graph.known_picks(), context.poll);
+  const Solution solution = solution_of(graph, context.poll);
   if (!solution.is_feasible() || !graph.has_other_ops(solution.picks)) return nullptr;
   context.choice = nullptr;
   greedy_choice(program, CandidateScope::kSuggested, context, graph.chosen(solution.picks));
