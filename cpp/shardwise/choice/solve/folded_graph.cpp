@@ -10,7 +10,7 @@ namespace shardwise {
 namespace {
 
 // How many steps around a node are compared.
-constexpr int kSteps = 3;
+constexpr int kSteps = 8;
 
 uint64_t mixed(uint64_t hash, uint64_t value) { return RandomNumbers(hash ^ value).bits(); }
 

@@ -24,7 +24,7 @@ class FoldedGraph {
   FoldedGraph(const CostGraph& graph, std::span<const uint32_t> known);
 
   // Whether the program repeats itself. Otherwise a few equal nodes are not worth the picks that are lost.
-  bool is_repeated() const { return kLeastCopies * graph_.size() <= folds_.size(); }
+  bool is_repeated() const { return kLeastCopies * known_.size() <= folds_.size(); }
   const CostGraph& graph() const { return graph_; }
   const std::vector<uint32_t>& known() const { return known_; }
   std::vector<uint32_t> expanded(std::span<const uint32_t> picks) const;  // of the whole graph

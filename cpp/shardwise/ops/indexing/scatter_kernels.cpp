@@ -199,10 +199,8 @@ std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types
   const size_t inputs = types.results.size();
   const bool has_loop = combiner.replaces || !is_complex(types.operands[0].dtype);
   if (!combiner.known() || !has_loop) {
-    return [indexing = std::move(indexing), inputs,
-            program = region_tiles(op.module(), op.regions()[0])](KernelContext& context) {
-      scatter_by_region(context, indexing, inputs, program);
-    };
+    return [indexing = std::move(indexing), inputs, program = region_tiles(op.module(), op.regions()[0])](
+               KernelContext& context) { scatter_by_region(context, indexing, inputs, program); };
   }
   return [indexing = std::move(indexing), inputs, combiner](KernelContext& context) {
     const std::vector<NdArray> results = results_of(context, inputs, combiner);
