@@ -8,13 +8,11 @@
 #include <utility>
 
 #include "shardwise/base/settings.h"
-#include "shardwise/base/text.h"
 #include "shardwise/choice/choice_prices.h"
 #include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/free_arguments.h"
-#include "shardwise/choice/graph/program_graph.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
-#include "shardwise/choice/solve/solve.h"
+#include "shardwise/choice/refinement.h"
 #include "shardwise/choice/unify_meshes.h"
 #include "shardwise/choice/verify_choice.h"
 #include "shardwise/cost/hardware_json.h"
@@ -61,30 +59,6 @@ Costs costs_of(const Module& module, const CompileOptions& options) {
 bool is_better(const Price& found, const Price& known, Objective objective) {
   if (found.bytes > known.bytes || found.work > known.work) return false;
   return objective == Objective::kBytes ? found.bytes < known.bytes : found.ps < known.ps;
-}
-
-// In proportion to the program.
-SolveEffort effort_of(const CostGraph& graph) {
-  uint64_t cells = graph.size();
-  for (const CostGraph::Edge& edge : graph.edges()) cells += edge.costs.size();
-  return {.bound_cells = 30 * cells,
-          .bound_patience = 10 * cells,
-          .search_cells = 30 * cells,
-          .rounds_without_gain = 5,
-          .tolerance = 1e-4};
-}
-
-// The choice of the whole graph around a known one, if it is cheaper.
-std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choice& known, ChoicePrices& prices,
-                                       PassContext& context) {
-  program.costs.set_are_times(context.options.objective == Objective::kTime);
-  const ProgramGraph graph(program, known);
-  const Solution solution = solve(graph.costs(), effort_of(graph.costs()), graph.known_picks(), context.poll);
-  if (!solution.is_feasible() || !graph.has_other_ops(solution.picks)) return nullptr;
-  context.choice = nullptr;
-  greedy_choice(program, CandidateScope::kSuggested, context, graph.chosen(solution.picks));
-  context.choice->price = prices.of(*context.choice);
-  return is_better(context.choice->price, known.price, context.options.objective) ? context.choice : nullptr;
 }
 
 // A graph contains only versions and ways near one choice, so a second graph around its solution may find a better one.
@@ -150,8 +124,13 @@ void Search::run() {
     run(walk);
     if (best_ == nullptr || context_.choice->price < best_->price) best_ = context_.choice;
   }
+  const Objective objective = context_.options.objective;
+  program_.costs.set_are_times(objective == Objective::kTime);
+  Refinement refinement(program_.walked, prices_, context_, [objective](const Price& found, const Price& known) {
+    return is_better(found, known, objective);
+  });
   for (int round = 0; round < kMostRounds; ++round) {
-    const auto refined = refined_choice(program_.walked, *best_, prices_, context_);
+    const auto refined = refinement.around(*best_);
     if (refined == nullptr) break;
     const bool gains = gains_much(*refined, *best_);
     best_ = refined;

@@ -183,10 +183,20 @@ ReshardPlan joined(ReshardPlan first, ReshardPlan then) {
 
 ReshardPlan plan_reduction(const ReshardProblem& problem) {
   std::optional<ReshardPlan> best;
+  std::vector<std::pair<Placement, double>> tried;  // where reductions lead to, at which cost
   for (Reduced& reduced : reductions(problem, Pads::kNo)) {
+    const double cost = reduced.plan.cost;
+    // Movement only adds to the cost, and costs the same from the same placement.
+    const auto is_no_better = [&](const auto& known) {
+      return known.second <= cost && known.first == reduced.rest.from;
+    };
+    if (best && (cost >= best->cost || std::ranges::any_of(tried, is_no_better))) continue;
     ReshardPlan plan = joined(std::move(reduced.plan), plan_movement(reduced.rest));
+    const bool is_cheaper = best && plan.cost < best->cost;
+    if (is_cheaper && !fits(problem, plan)) continue;
+    tried.emplace_back(std::move(reduced.rest.from), cost);
     // The first plan reduces in place, so it is kept even if no plan fits the memory.
-    if (!best || (plan.cost < best->cost && fits(problem, plan))) best = std::move(plan);
+    if (!best || is_cheaper) best = std::move(plan);
   }
   return std::move(*best);
 }

@@ -95,9 +95,13 @@ void OpOptions::add_costs_and_homes(const OpView& op, const Places& places, Opti
   list.homes.resize(op.result_count());
   for (const OpChoice& choice : list.choices) {
     Cost cost;
+    int64_t work = 0;
     if (has_own_time(op)) {
-      cost = program_.costs.compute({op, sharding_rule(op), choice, is_moved, places.is_used});
+      const Costs::Computed computed{op, sharding_rule(op), choice, is_moved, places.is_used};
+      cost = program_.costs.compute(computed);
+      if (std::isfinite(cost.bytes)) work = program_.costs.compute_price(computed).work;
     }
+    list.works.push_back(work);
     for (size_t i = 0; i < op.result_count(); ++i) {
       const PlacementId made = choice.results[i], at = home(program_.placements, op, choice, i);
       list.homes[i].push_back(at);

@@ -429,6 +429,18 @@ void ProgramGraph::make_graph() {
   edges_.clear();
 }
 
+CostGraph ProgramGraph::costs_without_more_work() const {
+  CostGraph graph = graph_;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (!nodes_[i].op) continue;
+    const std::vector<int64_t>& works = nodes_[i].list->works;
+    for (size_t k = 1; k < works.size(); ++k) {
+      if (works[k] > works[0]) graph.forbid(i, k);
+    }
+  }
+  return graph;
+}
+
 GivenChoices ProgramGraph::chosen(const std::vector<uint32_t>& picks) const {
   GivenChoices given;
   for (size_t i = 0; i < nodes_.size(); ++i) {

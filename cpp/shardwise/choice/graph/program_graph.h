@@ -32,6 +32,7 @@ class ProgramGraph {
   ProgramGraph(const WalkedProgram& program, const Choice& known);
 
   const CostGraph& costs() const { return graph_; }
+  CostGraph costs_without_more_work() const;  // only of options that work no more than the known ones
   const std::vector<uint32_t>& known_picks() const { return known_picks_; }
   // The choices of the ops that are nodes.
   GivenChoices chosen(const std::vector<uint32_t>& picks) const;

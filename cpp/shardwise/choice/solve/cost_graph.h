@@ -49,6 +49,7 @@ class CostGraph {
   // A node with itself: the diagonal. Edges between the same two nodes add up.
   void add_edge(size_t a, size_t b, std::vector<GraphCost> costs);
   void add_use(size_t node, int64_t begin, int64_t end, std::vector<int64_t> bytes);
+  void forbid(size_t node, size_t option) { nodes_[node][option] = kForbidden; }
   void set_limit(int64_t bytes) { limit_ = bytes; }
 
   size_t size() const { return nodes_.size(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <vector>
 
 #include "shardwise/base/moved_item.h"
 #include "shardwise/base/strided_copy.h"
@@ -81,20 +82,29 @@ struct Scattering {
   }
 };
 
-void scatter_input(KernelContext& context, const ScatterPlan& plan, size_t inputs, size_t input, Combiner combiner) {
-  const DType dtype = context.operand(input).dtype();
-  const DType wide = combiner.replaces ? dtype : computed_in(dtype);  // narrow floats are rounded once
-  NdArray result, target;
-  if (wide == dtype) {
-    target = result = start_result_from(context, input, input);
-  } else {
-    result = context.allocate_result(input);
-    target = converted(context, context.operand(input), wide);
+DType computed_in(const NdArray& input, Combiner combiner) {
+  return combiner.replaces ? input.dtype() : computed_in(input.dtype());  // narrow floats are rounded once
+}
+
+// All results are asked for before anything is placed: a rehearsal ends there (analysis/rehearsed_kernel.h).
+std::vector<NdArray> results_of(KernelContext& context, size_t inputs, Combiner combiner) {
+  std::vector<NdArray> results;
+  for (size_t i = 0; i < inputs; ++i) {
+    const bool is_wide = computed_in(context.operand(i), combiner) != context.operand(i).dtype();
+    results.push_back(is_wide ? context.allocate_result(i) : start_result_from(context, i, i));
   }
+  return results;
+}
+
+void scatter_input(KernelContext& context, const ScatterPlan& plan, size_t inputs, size_t input, Combiner combiner,
+                   NdArray result) {
+  const DType wide = computed_in(context.operand(input), combiner);
+  const bool is_wide = wide != result.dtype();
+  const NdArray target = is_wide ? converted(context, context.operand(input), wide) : result;
   const NdArray updates = contiguous_array(context, converted(context, context.operand(inputs + 1 + input), wide));
   const Scattering scattering{context, plan, target, updates};
   combiner.replaces ? scattering.replace() : scattering.combine(combiner.reducer);
-  if (wide != dtype) convert_into(context, result, target);
+  if (is_wide) convert_into(context, result, target);
 }
 
 // Any other region: the window's elements as they are, and the updates, through its tile program.
@@ -164,10 +174,11 @@ class RegionRun {
   std::vector<void*> outputs_of_;
 };
 
-void scatter_by_region(KernelContext& context, const ScatterPlan& plan, size_t inputs, const TileProgram& program) {
+void scatter_by_region(KernelContext& context, const Indexing& indexing, size_t inputs, const TileProgram& program) {
   std::vector<NdArray> results, updates;
+  for (size_t i = 0; i < inputs; ++i) results.push_back(start_result_from(context, i, i));
+  const ScatterPlan plan(context, indexing, inputs);
   for (size_t i = 0; i < inputs; ++i) {
-    results.push_back(start_result_from(context, i, i));
     updates.push_back(contiguous_array(context, context.operand(inputs + 1 + i)));
   }
   plan.run(context, [&] { return RegionRun(program, results, updates); });
@@ -188,14 +199,13 @@ std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types
   const size_t inputs = types.results.size();
   const bool has_loop = combiner.replaces || !is_complex(types.operands[0].dtype);
   if (!combiner.known() || !has_loop) {
-    return [indexing = std::move(indexing), inputs,
-            program = region_tiles(op.module(), op.regions()[0])](KernelContext& context) {
-      scatter_by_region(context, ScatterPlan(context, indexing, inputs), inputs, program);
-    };
+    return [indexing = std::move(indexing), inputs, program = region_tiles(op.module(), op.regions()[0])](
+               KernelContext& context) { scatter_by_region(context, indexing, inputs, program); };
   }
   return [indexing = std::move(indexing), inputs, combiner](KernelContext& context) {
+    const std::vector<NdArray> results = results_of(context, inputs, combiner);
     const ScatterPlan plan(context, indexing, inputs);
-    for (size_t i = 0; i < inputs; ++i) scatter_input(context, plan, inputs, i, combiner);
+    for (size_t i = 0; i < inputs; ++i) scatter_input(context, plan, inputs, i, combiner, results[i]);
   };
 }
 
