@@ -84,8 +84,17 @@ class GraphMaker {
       }
     }
     const uint32_t task = found->second;
-    visit_reads(module_, op.id(), [&](ValueId value) { wait_for(task, value); });
+    visit_reads(module_, op.id(), [&](ValueId value) {
+      if (!is_copy_of(task, value)) wait_for(task, value);
+    });
     for (size_t i = 0; i < op.result_count(); ++i) made_by_[op.result(i)] = {task};
+  }
+
+  // A view of what a kernel makes is copied for a transfer. The kernel itself reads no copy.
+  bool is_copy_of(uint32_t kernel, ValueId value) const {
+    const OpId copy = module_.value(value).op;
+    if (!copy || module_.op(copy).operand_count != 1) return false;
+    return std::ranges::find(makers(module_.operands(copy)[0]), kernel) != makers(module_.operands(copy)[0]).end();
   }
 
   // Result i of a barrier is operand i; all others have one result.
