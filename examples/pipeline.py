@@ -2,7 +2,8 @@
 """A pipeline by hand, with the 1F1B schedule: each device holds one layer, and microbatches travel through the devices.
 
 In each tick, a device runs one microbatch forward and an earlier one backward. The last device turns a microbatch
-around at once, so that device i of n keeps the inputs of at most 2 (n - 1 - i) + 1 microbatches, however many there are:
+around at once, so that device i of n keeps the inputs of at most 2 (n - 1 - i) + 1 microbatches, however many there
+are:
 
     tick        0    1    2    3    4    5
     device 0    F0   F1   F2B0 F3B1   B2   B3       activations go down, cotangents up
@@ -12,7 +13,7 @@ The backward pass of a layer is sw.vjp of it on the input that was kept.
 
     python examples/pipeline.py --devices 8 --microbatches 16
 
-Source: Narayanan et al., "PipeDream" (2019); Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training" (2021).
+Source: Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training" (2021).
 """
 
 from __future__ import annotations
