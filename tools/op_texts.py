@@ -90,6 +90,10 @@ OF_DEVICES = {
         COLUMNS,
         "tensor<2x4x{t}>",
     ),
+    "shardwise.match_varying": manual(
+        '%1 = "shardwise.match_varying"(%arg1, %arg1) : (tensor<2x4x{t}>, tensor<2x4x{t}>) -> tensor<2x4x{t}>'
+    ),
+    "shardwise.vary": manual(f'%1 = "shardwise.vary"(%arg1) <{{{GROUPS}}}> : {SAME}'),
     "stablehlo.partition_id": _number_of_device("partition_id"),
     "stablehlo.replica_id": _number_of_device("replica_id"),
 }

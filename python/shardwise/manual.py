@@ -194,6 +194,7 @@ class _Region:
             self._sharding(f"{self._mapping.what}: in_specs of {name}", x.ndim, spec) for x, spec, name in rows
         ]
         outer = trace.manual_axes
+        outer_matches = core.set_matches_varying(self._mapping.check_vma)
         region = core.begin_region()
         results: list[Tracer] = []
         try:
@@ -203,6 +204,7 @@ class _Region:
             results, out_tree = lifted_results(trace, self._mapping.what, result)
         finally:  # the caller may catch an error of the function and keep recording
             trace.manual_axes = outer
+            core.set_matches_varying(outer_matches)
             core.end_region([x._value for x in results])
         wanted = broadcast_prefix(self._mapping.out_specs, result, f"{self._mapping.what}: out_specs")
         places = [f"{self._mapping.what}: out_specs of result{path}" for path in leaf_names(result)]

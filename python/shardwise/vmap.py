@@ -56,7 +56,8 @@ def vmap(
         ShapeError: mapped dims have different sizes, or another one than ``axis_size``; no argument is mapped, and
             there is no ``axis_size``; a dim does not exist; or the axes are not a prefix of the arguments.
         ShardingError: an annotation in ``fun`` uses an axis of ``spmd_axis_name``.
-        UnsupportedError: ``fun`` differentiates a collective over ``axis_name``. A gradient of the vmap may pass it.
+        UnsupportedError: ``fun`` differentiates ``pmax`` or ``pmin`` over ``axis_name``. A gradient of the vmap may
+            pass it.
 
     >>> import shardwise as sw
     >>> rows = sw.jit(vmap(lambda x, w: (x * w).sum(), in_axes=(0, None)), mesh=sw.Mesh({"d": 2}))

@@ -52,6 +52,7 @@ TOOLS = (
     Tool(f"{CONFORMANCE}.fuzz --texts {{count}} --seed {{seed}}a --keep", 12_000),
     Tool(f"{CONFORMANCE}.fuzz --texts {{count}} --seed {{seed}}b --keep", 12_000),
     Tool(f"{CONFORMANCE}.jax.corpus {SHARE}"),
+    Tool(f"{CONFORMANCE}.jax.random_regions --programs {{count}} --seed {{seed}}", 200),
     Tool(
         f"JAX_PLATFORMS=cpu {CONFORMANCE}.jax.handover --programs {{count}} --cells {{count}} --seed {{seed}} "
         "--no-models",

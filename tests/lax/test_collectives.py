@@ -160,6 +160,61 @@ def test_they_run_in_scans_and_under_vmap() -> None:
     np.testing.assert_array_equal(sw.jit(sw.vmap(region), mesh=MESH)(batch), expected)
 
 
+def test_derivatives_inside_a_region_are_those_of_jax() -> None:
+    """What random_regions compares with JAX, by hand: of a value that all devices have, the sum over them."""
+    x = X.astype(np.float64)
+
+    def by_both(x: Any) -> Any:
+        def loss(w: Any, x: Any) -> Any:
+            return (lax.psum(w * x, "x") * x).sum()
+
+        by_w, by_x = sw.grad(loss, (0, 1))(np.float64(3), x)
+        return by_w, by_x
+
+    by_w, by_x = mapped(by_both, P("x"), (P(), P("x")))(x)
+    total = sum(parts(x))
+    np.testing.assert_allclose(by_w, (total * total).sum())
+    np.testing.assert_allclose(by_x, np.tile(6 * total, (4, 1)))
+    # Unchecked, the sum of the cotangents is not known to be the same: psum is its own transpose.
+    unchecked = mapped(lambda x: sw.grad(lambda y: lax.psum((y * y).sum(), "x"))(x), check_vma=False)
+    np.testing.assert_allclose(unchecked(x), 4 * 2 * x)
+    np.testing.assert_allclose(mapped(lambda x: sw.grad(lambda y: lax.psum((y * y).sum(), "x"))(x))(x), 2 * x)
+
+
+def test_derivatives_of_collectives_in_a_vmap() -> None:
+    x = np.arange(1.0, 5)
+    ours = sw.vmap(sw.grad(lambda y: lax.psum(y * y, "i")), axis_name="i")
+    np.testing.assert_allclose(ours(x), 8 * x)
+    gathered = sw.vmap(sw.grad(lambda y: (lax.all_gather(y, "i") ** 2).sum()), axis_name="i")
+    np.testing.assert_allclose(gathered(x), 8 * x)
+    ring = [(i, (i + 1) % 4) for i in range(4)]
+    moved = sw.vmap(sw.grad(lambda y: lax.ppermute(y, "i", ring) * y * y), axis_name="i")
+    np.testing.assert_allclose(moved(x), 2 * np.roll(x, 1) * x + np.roll(x * x, -1))
+
+
+@pytest.mark.parametrize("reduced", [lax.pmax, lax.pmin])
+def test_extrema_have_a_derivative_around_a_region_alone(reduced: Any) -> None:
+    with pytest.raises(sw.UnsupportedError, match="only sums over devices have a derivative inside a manual region"):
+        mapped(lambda x: sw.grad(lambda y: reduced(y, "x").sum())(x))(X.astype(np.float64))
+    region = sw.shard_map(lambda x: reduced(x, "x"), mesh=MESH, in_specs=P("x"), out_specs=P())
+    by_x = sw.jit(sw.grad(lambda x: region(x).sum()), mesh=MESH)(X.astype(np.float64))
+    assert np.asarray(by_x).sum() == 16
+
+
+def test_a_condition_that_differs_runs_both_branches() -> None:
+    """No device waits for one that took the other branch; the collective has all of them."""
+
+    def body(x: Any) -> Any:
+        return sw.cond(lax.axis_index("x") > 1, lambda: x - lax.psum(x, "x"), lambda: lax.ppermute(x, "x", [(1, 0)]))
+
+    _, b, c, d = parts()
+    expected = [b, np.zeros_like(b), c - sum(parts()), d - sum(parts())]
+    np.testing.assert_array_equal(mapped(body)(X), np.concatenate(expected))
+    by_example = sw.vmap(lambda s, x: sw.cond(s > 0, lambda: lax.psum(x, "x"), lambda: x), in_axes=(0, None))
+    found = mapped(lambda x: by_example(np.array([1.0, -1.0]), x), P("x"), P(None, "x"))(X)
+    np.testing.assert_array_equal(found, np.stack([np.tile(sum(parts()), (4, 1)), X]))
+
+
 def test_other_axes_are_partitioned_automatically() -> None:
     def body(x: Any) -> Any:
         return lax.psum(sw.split(x @ np.ones((4, 6), np.float32), 1, "y"), "x")

@@ -39,6 +39,12 @@ def test_programs_on_four_ranks_have_the_bits_of_the_virtual_mesh() -> None:
     assert int(found[1]) >= 370
 
 
+def test_the_examples_with_manual_regions_on_four_ranks() -> None:
+    done = mpirun(4, ["-m", "tests.mpi.region_examples_worker"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("agrees on 4 ranks") == 4, done.stdout
+
+
 def test_arrays_from_shards_and_prints_in_loops_on_ranks(tmp_path: Path) -> None:
     body = """
 whole, rows = np.arange(10.0).reshape(5, 2), sw.NamedSharding(mesh, sw.P("x"))

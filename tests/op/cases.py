@@ -536,6 +536,8 @@ OF_FUNCTIONS = {"func.call", "stablehlo.composite"}
 # Ops made of ops that have no kernel: test_convolution, test_scans.
 # Ops of one device in a manual region, and tokens: test_manual_regions.
 OF_DEVICES = {
+    "shardwise.match_varying",
+    "shardwise.vary",
     "stablehlo.after_all",
     "stablehlo.all_gather",
     "stablehlo.all_reduce",

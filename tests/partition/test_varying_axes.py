@@ -68,7 +68,7 @@ VARYING: dict[str, Callable[[Any, Any], Any]] = {
     "stacked": lambda x, w: sw.scan(lambda c, row: (c, row.sum()), w[0], x[:4])[1],
     "branch": lambda x, w: sw.cond(w[0] > 0, lambda: x[0, 0], lambda: w[0]),
     "predicate": lambda x, w: sw.cond(x[0, 0] > 0, lambda: w[0] * 2, lambda: w[0]),
-    "gradient": lambda x, w: sw.grad(lambda v: (v * x[0]).sum())(w),
+    "gradient": lambda x, w: sw.grad(lambda v: (v * v).sum())(x[0]),
     "vmap": lambda x, w: sw.vmap(lambda v: v * x[0, 0])(w),
     "checkpoint": lambda x, w: sw.checkpoint(lambda v: v * x[0, 0])(w),
     "index": lambda x, w: w[x[0, 0].astype(np.int32) // 32],
@@ -82,11 +82,21 @@ EQUAL: dict[str, Callable[[Any, Any], Any]] = {
     "while": lambda x, w: sw.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 1, c[1] + x[0, 0]), (w[0], w[0]))[0],
     "scan": lambda x, w: sw.scan(lambda c, v: (c + v, x), w[0], w)[0],
     "branch": lambda x, w: sw.cond(w[0] > 0, lambda: (w[1], x[0, 0]), lambda: (w[2], x[0, 0]))[0],
-    "gradient": lambda x, w: sw.grad(lambda v, z: (v * v).sum() + z[0, 0])(w, x),
     "vmap": lambda x, w: sw.vmap(lambda v, z: (v * 2, v + z), in_axes=(0, None))(w, x[0, 0])[0],
     "checkpoint": lambda x, w: sw.checkpoint(lambda v, z: (v * 2, z * 2))(w, x)[0],
     "nested": lambda x, w: sw.manual(lambda v, z: (v * 2, z), MESH, P(), P(), axes={"y"})(w, x)[0],
     "random": lambda x, w: sw.random.uniform(sw.random.key(1), (3,)) + w[:3],
+}
+
+
+# As in JAX, the gradient of what is equal on all devices is the sum over them; unchecked, it is that of each device.
+SUMMED: dict[str, Callable[[Any, Any], Any]] = {
+    "product": lambda x, w: sw.grad(lambda v: (v * x[0]).sum())(w),
+    "sum": lambda x, w: sw.grad(lambda v, z: (v * v).sum() + z[0, 0])(w, x),
+    "loop": lambda x, w: sw.grad(lambda v: sw.scan(lambda c, row: (c + row @ v, None), 0.0, x)[0])(w),
+    "branch": lambda x, w: sw.grad(lambda v: sw.cond(x[0, 0] > 0, lambda: (v * x[1]).sum(), lambda: 2 * v[0]))(w),
+    "checkpoint": lambda x, w: sw.grad(lambda v: (sw.checkpoint(np.sin)(v) * x[0]).sum())(w),
+    "pull back": lambda x, w: sw.vjp(lambda v: v * x[0], w)[1](w)[0],
 }
 
 
@@ -107,6 +117,15 @@ def test_what_does_not_depend_on_the_shard_is_equal_everywhere(name: str) -> Non
     found = checked(EQUAL[name], (P("x"), P()), P(), X, W, **axes)
     unchecked = checked(EQUAL[name], (P("x"), P()), P(), X, W, check_vma=False, **axes)
     np.testing.assert_array_equal(found, unchecked)
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_a_gradient_by_what_is_equal_is_the_sum_over_the_devices(name: str) -> None:
+    function = SUMMED[name]
+    total = checked(function, (P("x"), P()), P(), X, W)
+    of_each = checked(lambda x, w: function(x, w)[None], (P("x"), P()), P("x"), X, W, check_vma=False)
+    assert not np.array_equal(np.asarray(of_each)[0], np.asarray(of_each)[1]) or name == "sum"
+    np.testing.assert_allclose(total, np.asarray(of_each).sum(0), rtol=1e-12)
 
 
 def test_axes_are_told_apart() -> None:

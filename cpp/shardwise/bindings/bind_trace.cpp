@@ -273,6 +273,8 @@ void bind_trace(py::module_& module) {
       .def("type_of", [](const Trace& trace, uint32_t value) { return trace.module().type(trace.checked(value)); })
       .def("location", &location_of)
       .def("location_of_change", &location_of_change, py::arg("carry"), py::arg("result"))
+      .def("set_matches_varying", &Trace::set_matches_varying, py::arg("matches"))
+      .def_property_readonly("matches_varying", &Trace::matches_varying)
       .def("undeclared_axes",
            [](const Trace& trace, uint32_t result, const std::vector<std::string>& around) {
              return trace.undeclared_axes(trace.checked(result), around);

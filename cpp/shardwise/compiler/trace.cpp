@@ -12,6 +12,7 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/collectives/varying.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/shard_update/name_jax_gradients.h"
@@ -227,7 +228,10 @@ void Trace::take_in(const Redirection& replaced) {
 std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                              std::span<const ValueId> wrt, DerivativeSource source) {
   Builder builder = builder_here();
-  Gradients gradients = transformed(std::move(source), [&] { return append_vjp(builder, outputs, cotangents, wrt); });
+  Gradients gradients = transformed(std::move(source), [&] {
+    const MatchesVarying matches(matches_varying_);
+    return append_vjp(builder, outputs, cotangents, wrt);
+  });
   take_in(gradients.replaced);
   return std::move(gradients.values);
 }
@@ -253,6 +257,7 @@ LinearPart Trace::append_pullback(std::span<const ValueId> outputs, std::span<co
   const OpId mark = mark_end(builder);
   const Gradients gradients = transformed(std::move(source), [&] {
     try {
+      const MatchesVarying matches(matches_varying_);
       return append_vjp_without_zeros(builder, outputs, cotangents, wrt);
     } catch (...) {
       // The caller may catch the error and go on recording.

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
@@ -63,6 +64,9 @@ class Trace {
   // gradient ops exist, `substitute` puts the values back in place of the variables, all in one walk.
   ValueId variable(ValueId value);
   void substitute(std::span<const ValueId> variables, std::span<const ValueId> values);
+  // Whether gradients sum the cotangents of what is equal on all devices (ops/collectives/varying.h). Returns the old one.
+  bool set_matches_varying(bool matches) { return std::exchange(matches_varying_, matches); }
+  bool matches_varying() const { return matches_varying_; }
   // The gradients of `outputs`; values that the gradient replaced are substituted. `source` makes the given derivatives
   // of named computations.
   std::vector<ValueId> append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
@@ -122,6 +126,7 @@ class Trace {
   std::unordered_map<ValueId, Variable> variables_;
   Redirection substituted_;
   DerivativeTable derivatives_;
+  bool matches_varying_ = false;
 };
 
 }  // namespace shardwise

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/collectives/varying.h"
 #include "shardwise/ops/contraction/convolution.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/control/control.h"
@@ -71,6 +72,7 @@ std::vector<const OpDef*> join_families() {
                                         token_ops(),
                                         rng_ops(),
                                         stablehlo_collective_ops(),
+                                        varying_ops(),
                                         control_ops(),
                                         scan_ops(),
                                         manual_computation_ops(),

@@ -39,7 +39,7 @@ __all__ = [
 AxisName = str | Sequence[str]
 Groups = Sequence[Sequence[int]] | None
 
-_GROUPS, _ALONG = "replica_groups", "shardwise.along"
+_GROUPS, _ALONG, _VARYING = "replica_groups", "shardwise.along", "shardwise.varying"
 
 
 def _names(function: str, axis_name: Any) -> tuple[str, ...]:
@@ -113,6 +113,12 @@ class _Axes:
             raise ShardingError(message(self.function, rule, shown(rows)))
         return {_GROUPS: np.array(rows, np.int64), _ALONG: self.attribute()}, len(rows[0])
 
+    def sum(self, x: Tracer, attrs: dict[str, Any]) -> Tracer:
+        """The sum over the devices of each group. Its derivative counts it as equal on them where JAX does."""
+        is_equal = self.names[0] not in self.trace.annotations.batch_axes and self.trace.core.matches_varying
+        attrs = attrs if is_equal else {**attrs, _VARYING: True}
+        return self.trace.emit("stablehlo.all_reduce", (x,), attrs, region_op="stablehlo.add")
+
     def index(self) -> Tracer:
         if self.names[0] in self.trace.annotations.batch_axes:
             return self.trace.annotations.batch_axes[self.names[0]].example
@@ -184,9 +190,7 @@ def _summed(axes: _Axes, x: Any, axis_index_groups: Groups) -> Any:
     attrs, size = axes.groups(axis_index_groups)
     if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
         return x * size
-    return axes.of_leaves(
-        x, lambda leaf: axes.trace.emit("stablehlo.all_reduce", (_counted(leaf),), attrs, region_op="stablehlo.add")
-    )
+    return axes.of_leaves(x, lambda leaf: axes.sum(_counted(leaf), attrs))
 
 
 @entry_point
@@ -213,7 +217,7 @@ def _averaged(axes: _Axes, x: Any, axis_index_groups: Groups) -> Any:
 
     def mean(leaf: Tracer) -> Any:
         leaf = _counted(leaf)
-        total: Any = axes.trace.emit("stablehlo.all_reduce", (leaf,), attrs, region_op="stablehlo.add")
+        total: Any = axes.sum(leaf, attrs)
         return total / (np.array(size, leaf.dtype) if is_inexact(leaf.dtype) else size)
 
     return axes.of_leaves(x, mean)

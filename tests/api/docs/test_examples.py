@@ -68,6 +68,24 @@ def test_cannons_product_is_the_product() -> None:
     assert "Cannon: {'collective_permute': 12}" in text
 
 
+def test_a_pipeline_by_hand_is_all_layers_in_a_row() -> None:
+    text = output_of("pipeline.py", "--devices", "4", "--microbatches", "6", "--width", "8")
+    assert number_after("loss: differs by at most", text) < 1e-12
+    assert number_after("gradients: differ by at most", text) < 1e-12
+    # One activation down and one cotangent up in each tick.
+    assert len(re.findall(r"collective_permute .* 12  float64", text)) == 2
+    assert "2 collectives" in text or "3 collectives" in text
+
+
+def test_gather_dispatch_is_all_experts_on_all_tokens() -> None:
+    text = output_of("gather_dispatch.py", "--devices", "8", "--tokens", "24", "--width", "8")
+    assert number_after("tokens that find no place:", text) > 0
+    assert number_after("layer: differs by at most", text) < 1e-12
+    assert number_after("gradients: differ by at most", text) < 1e-12
+    assert len(re.findall(r"all_to_all ", text)) == 2
+    assert "2 collectives" in text
+
+
 def test_quickstart_shows_result_programs_ledger_and_reasons() -> None:
     text = output_of("quickstart.py")
     difference = re.search(r"max \|difference\| to NumPy ([\d.e+-]+)", text)

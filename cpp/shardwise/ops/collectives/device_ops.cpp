@@ -242,6 +242,10 @@ void expand_broadcast(RowContext& context) {
   rows.set_shared(0, build_reshape(builder, build_slice_along(builder, rows.value(), kMembers, 0, 1), shared));
 }
 
+void expand_vary(RowContext& context) {
+  context.set_result(0, context.operand(0, context.varies(0)), context.varies(0));
+}
+
 // Its ids name replicas, of which there is one.
 void expand_replica_sum(RowContext& context) {
   const AxisSet set = varies_in_replicas(context.op(), context.axes(), context.varies(0));
@@ -321,12 +325,14 @@ AxisSet varies_permuted(const OpView& op, const BatchAxes& axes, AxisSet operand
   return operand | read_moves(op, axes).axes;
 }
 AxisSet varies_by_position(const OpView& op, const BatchAxes& axes, AxisSet) { return position_of(op, axes).axes(); }
+AxisSet varies_as_operand(const OpView&, const BatchAxes&, AxisSet operand) { return operand; }
 AxisSet varies_nowhere(const OpView&, const BatchAxes&, AxisSet) { return 0; }
 AxisSet varies_everywhere(const OpView&, const BatchAxes& axes, AxisSet) { return axes.all(); }
 
 constexpr DeviceOp kDeviceOps[] = {
     {"shardwise.axis_index", varies_by_position, expand_axis_index},
-    {"stablehlo.all_gather", varies<groups_of, shared_in>, expand_all_gather},
+    {"shardwise.vary", varies_as_operand, expand_vary, varies<groups_of, apart_in>},
+    {"stablehlo.all_gather", varies<groups_of, shared_in>, expand_all_gather, varies<groups_of, apart_in>},
     {"stablehlo.all_reduce", varies<groups_of, shared_in>, expand_all_reduce},
     {"stablehlo.all_to_all", varies<partitions_of, apart_in>, expand_all_to_all},
     {"stablehlo.collective_broadcast", varies<partitions_of, shared_in>, expand_broadcast},

@@ -35,6 +35,9 @@ struct DeviceOp {
   // Along which a result differs whose operand differs along `operand`.
   AxisSet (*varies)(const OpView& op, const BatchAxes& axes, AxisSet operand);
   void (*expand)(RowContext& context);
+  // Along which JAX counts the result as different, where that is more: that of an all_gather, which is equal. Null: the
+  // same.
+  AxisSet (*counts_as_varying)(const OpView& op, const BatchAxes& axes, AxisSet operand) = nullptr;
 };
 
 // OpDef::decompose and OpDef::verify_runnable outside of manual computations, where a program has one device.

@@ -12,6 +12,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/collectives/device_ops.h"
+#include "shardwise/ops/collectives/varying.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/op_kinds.h"
@@ -252,22 +253,33 @@ constexpr OpDef device_op(std::string_view name, InferFn infer, RuleFn rule, std
   return runnable_if(def, verify_on_one_device);
 }
 
+// Inside a manual computation or a vmap; around it, the ops on rows are differentiated.
+constexpr OpDef with_vjp(OpDef def, VjpFn vjp) {
+  def.vjp = vjp;
+  return def;
+}
+
 constexpr OpDef number_op(std::string_view name, std::string_view doc) {
   return composed_op(name, infer_device_number, no_rule, decompose_on_one_device, "attr-dict `:` result-type", doc);
 }
 
 constexpr OpDef kDeviceCollectiveOps[] = {
-    device_op("stablehlo.all_gather", infer_all_gather, rule_all_gather,
-              "Concatenates over groups of devices (StableHLO all_gather).", kSynchronizing),
-    with_combiner(device_op("stablehlo.all_reduce", infer_all_reduce, rule_all_reduce,
-                            "Reduces over groups of devices (StableHLO all_reduce).", kSynchronizing)),
-    with_combiner(device_op("stablehlo.reduce_scatter", infer_reduce_scatter, rule_reduce_scatter,
-                            "Reduces over groups of devices and keeps a part (StableHLO reduce_scatter).",
-                            kSynchronizing)),
-    device_op("stablehlo.all_to_all", infer_all_to_all, rule_all_to_all,
-              "Exchanges parts in groups of devices (StableHLO all_to_all).", kSynchronizing),
-    device_op("stablehlo.collective_permute", infer_permute, rule_like_first_result,
-              "Sends from device to device (StableHLO collective_permute).", kSynchronizing),
+    with_vjp(device_op("stablehlo.all_gather", infer_all_gather, rule_all_gather,
+                       "Concatenates over groups of devices (StableHLO all_gather).", kSynchronizing),
+             vjp_all_gather),
+    with_vjp(with_combiner(device_op("stablehlo.all_reduce", infer_all_reduce, rule_all_reduce,
+                                     "Reduces over groups of devices (StableHLO all_reduce).", kSynchronizing)),
+             vjp_all_reduce),
+    with_vjp(with_combiner(device_op("stablehlo.reduce_scatter", infer_reduce_scatter, rule_reduce_scatter,
+                                     "Reduces over groups of devices and keeps a part (StableHLO reduce_scatter).",
+                                     kSynchronizing)),
+             vjp_reduce_scatter),
+    with_vjp(device_op("stablehlo.all_to_all", infer_all_to_all, rule_all_to_all,
+                       "Exchanges parts in groups of devices (StableHLO all_to_all).", kSynchronizing),
+             vjp_all_to_all),
+    with_vjp(device_op("stablehlo.collective_permute", infer_permute, rule_like_first_result,
+                       "Sends from device to device (StableHLO collective_permute).", kSynchronizing),
+             vjp_permute),
     device_op("stablehlo.collective_broadcast", infer_in_groups, rule_like_first_result,
               "Sends from the first device of each group (StableHLO collective_broadcast).", kSynchronizing),
     device_op("stablehlo.cross-replica-sum", infer_in_groups, rule_like_first_result,

@@ -2,10 +2,11 @@
 #include "shardwise/transforms/batch/batch_dependence.h"
 
 #include <optional>
+#include <utility>
 
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/collectives/device_numbers.h"
-#include "shardwise/ops/collectives/device_ops.h"
+#include "shardwise/ops/collectives/varying.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/transforms/batch/manual_axes.h"
@@ -61,6 +62,7 @@ LoopBatching BatchDependence::loop(OpId op) {
     visit(parts.condition);
     found.predicate = varies(parts.predicate);
   };
+  const AxisSet decided = decided_;
   grow();
   // A row that is done keeps its carries, while those of the others change. That may batch more carries, along more
   // axes than the predicate had, and these may batch the predicate.
@@ -69,20 +71,25 @@ LoopBatching BatchDependence::loop(OpId op) {
     for (size_t i = 0; i < found.carries.size(); ++i) {
       if (!parts.carries[i].is_invariant()) found.carries[i] |= found.predicate;
     }
+    decided_ |= found.predicate;
     grow();
     grows = found.carries != before;
   }
+  decided_ = decided;
   return found;
 }
 
 std::vector<AxisSet> BatchDependence::branches(OpId op) {
   // An index per row selects between the results of all branches, so that each result differs between rows.
-  std::vector<AxisSet> sets(module_.op(op).result_count, varies(module_.operands(op)[0]));
+  const AxisSet index = varies(module_.operands(op)[0]);
+  std::vector<AxisSet> sets(module_.op(op).result_count, index);
+  const AxisSet decided = std::exchange(decided_, decided_ | index);
   for (const RegionId branch : module_.regions(op)) {
     visit(branch);
     const std::vector<ValueId>& results = module_.region(branch).results;
     for (size_t i = 0; i < sets.size(); ++i) sets[i] |= varies(results[i]);
   }
+  decided_ = decided;
   return sets;
 }
 
@@ -125,6 +132,9 @@ void BatchDependence::visit_manual(OpId op) {
 
 std::vector<AxisSet> BatchDependence::manual_results(OpId op, const ManualAxes& manual) const {
   BatchDependence inner(module_, manual.axes(), [this](ValueId value) { return varies(value); });
+  inner.decided_ = decided_;
+  inner.known_sums_ = known_sums_;
+  inner.found_sums_ = found_sums_;
   const RegionId body = module_.regions(op)[0];
   const std::vector<ValueId>& arguments = module_.region(body).arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -138,6 +148,7 @@ std::vector<AxisSet> BatchDependence::manual_results(OpId op, const ManualAxes& 
 
 std::vector<AxisSet> BatchDependence::of_results(OpId id) const {
   const OpView op(module_, id);
+  if (is_match_varying(op.def()) && (known_sums_ != nullptr || found_sums_ != nullptr)) return {matched(id)};
   if (is_pass_through(op)) {
     std::vector<AxisSet> own;
     for (const ValueId operand : op.operands()) own.push_back(varies(operand));
@@ -152,9 +163,27 @@ std::vector<AxisSet> BatchDependence::of_results(OpId id) const {
   for (size_t i = 0; i < sets.size(); ++i) {
     // A manual computation inside may ask for the number of a device.
     sets[i] =
-        device == nullptr ? axes_.all() : device->varies(op, axes_, i < op.operand_count() ? varies(op.operand(i)) : 0);
+        device == nullptr ? axes_.all() : of_device_op(op, *device, i < op.operand_count() ? varies(op.operand(i)) : 0);
   }
   return sets;
+}
+
+AxisSet BatchDependence::of_device_op(const OpView& op, const DeviceOp& device, AxisSet operand) const {
+  const bool counts = found_sums_ != nullptr && device.counts_as_varying != nullptr;
+  return (counts ? device.counts_as_varying : device.varies)(op, axes_, operand);
+}
+
+// Where a predicate varies, each device runs the op for itself: the sum is taken around the branch.
+AxisSet BatchDependence::matched(OpId id) const {
+  const AxisSet cotangent = varies(module_.operands(id)[0]);
+  if (known_sums_ != nullptr) {
+    const auto known = known_sums_->find(id);
+    return known == known_sums_->end() ? cotangent : cotangent & ~known->second.set;
+  }
+  const AxisSet value = varies(module_.operands(id)[1]) | decided_;
+  const AxisSet summed = cotangent & ~value;
+  (*found_sums_)[id] = {.set = summed, .axes = axes_.refs(summed), .mesh = axes_.mesh()};
+  return value;
 }
 
 }  // namespace shardwise

@@ -15,10 +15,19 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/collectives/batch_axes.h"
+#include "shardwise/ops/collectives/device_ops.h"
 
 namespace shardwise {
 
 class ManualAxes;
+
+// For each match_varying (ops/collectives/varying.h), the axes along which a cotangent varies and its value does not.
+struct CotangentSum {
+  AxisSet set = 0;
+  AxisList axes;
+  MeshPtr mesh;
+};
+using CotangentSums = std::unordered_map<OpId, CotangentSum>;
 
 // Whether each of several results is its operand, as those of an optimization_barrier: it varies as that one does.
 bool is_pass_through(const OpView& op);
@@ -33,6 +42,11 @@ class BatchDependence {
   // `known`: the axes along which a value from around differs.
   BatchDependence(const Module& module, const BatchAxes& axes, std::function<AxisSet(ValueId)> known)
       : module_(module), axes_(axes), known_(std::move(known)) {}
+
+  // Known sums, which a cotangent does not vary along. Without them, it counts as its operands.
+  void use_sums(const CotangentSums& sums) { known_sums_ = &sums; }
+  // Or finds them: then values vary along the axes that JAX counts, more than they differ along.
+  void find_sums(CotangentSums& sums) { found_sums_ = &sums; }
 
   AxisSet varies(ValueId value) const;
   AxisSet read_by(OpId op) const;    // along which its operands differ, or what its regions capture
@@ -49,6 +63,8 @@ class BatchDependence {
   void visit_body(OpId op, RegionId body);
   void visit_manual(OpId op);
   std::vector<AxisSet> of_results(OpId op) const;
+  AxisSet of_device_op(const OpView& op, const DeviceOp& device, AxisSet operand) const;
+  AxisSet matched(OpId op) const;  // the result of a match_varying
   void mark(ValueId value, AxisSet set) {
     if (set != 0) varies_[value] |= set;
   }
@@ -61,6 +77,9 @@ class BatchDependence {
   const BatchAxes& axes_;
   std::function<AxisSet(ValueId)> known_;
   std::unordered_map<ValueId, AxisSet> varies_;
+  AxisSet decided_ = 0;  // along which the predicates around vary: which devices run the ops
+  const CotangentSums* known_sums_ = nullptr;
+  CotangentSums* found_sums_ = nullptr;
 };
 
 }  // namespace shardwise

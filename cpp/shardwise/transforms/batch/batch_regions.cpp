@@ -199,8 +199,8 @@ void BatchWalk::inline_region(OpId op) {
 // A call counts as the ops of its function.
 void BatchWalk::check_no_effect(OpId id) const {
   const OpView op(module_, id);
-  // Ops on the rows of all devices replace it, which have no effect.
-  if (find_device_op(op, axes_) != nullptr) return;
+  // Ops on the rows of all devices replace it, which have no effect. In a vmap, all devices run the op.
+  if (find_device_op(op.def()) != nullptr) return;
   for (const RegionId region : op.regions()) {
     for (const OpId inner : module_.region(region).ops) check_no_effect(inner);
   }

@@ -11,6 +11,7 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/batch/batch_walk.h"
+#include "shardwise/transforms/batch/cotangent_sums.h"
 #include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
@@ -89,6 +90,7 @@ void expand_manual_regions(Module& module) {
 std::vector<ValueId> append_manual_region(Builder& builder, const OpView& op) {
   const OpId id = op.id();
   const LocId loc = builder.loc();
+  sum_cotangents(builder.module(), id);
   BatchWalk walk(builder, BatchAxes());
   walk.visit(id);
   builder.set_loc(loc, builder.origin());

@@ -6,6 +6,7 @@
 
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/transforms/batch/batch_dependence.h"
+#include "shardwise/transforms/batch/cotangent_sums.h"
 #include "shardwise/transforms/batch/manual_axes.h"
 
 namespace shardwise {
@@ -21,7 +22,9 @@ std::vector<std::vector<std::string>> undeclared_axes(const OpView& op, const st
   }
   const ManualAxes manual(op, BatchAxes().with(mesh, outer));
   // The computation's own axes only: a value from around it is equal along them.
+  const CotangentSums sums = find_cotangent_sums(op, manual);
   BatchDependence dependence(module, manual.axes(), [](ValueId) { return AxisSet{0}; });
+  dependence.use_sums(sums);
   const std::vector<AxisSet> sets = dependence.manual_results(op.id(), manual);
   for (size_t i = 0; i < sets.size(); ++i) {
     const TensorSharding& sharding = manual.sharding(op.result(i));

@@ -8,6 +8,7 @@
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/redirection.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/collectives/varying.h"
 #include "shardwise/ops/partitioning/linearity.h"
 #include "shardwise/transforms/gradient/differentiate.h"
 
@@ -187,6 +188,11 @@ void move_needed_ops(Builder& builder, RegionId from, std::span<const ValueId> w
 }
 
 std::vector<ValueId> push_forward(Builder& builder, const OpView& op, std::span<const ValueId> tangents) {
+  const MatchesVarying matches(false);  // a tangent may differ where its value is equal
+  // Linear in the cotangent; of the value, only its variation counts.
+  if (is_match_varying(op.def())) {
+    return {tangents[0] ? create_match_varying(builder, tangents[0], op.operands()[1]) : ValueId{}};
+  }
   if (const ValueId result = LinearOp(builder, op, tangents).run()) return {result};
   return by_transposing(builder, op, tangents);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/collectives/varying.h"
 #include "shardwise/transforms/forward/push_forward.h"
 #include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
@@ -64,6 +65,7 @@ class GivenGradient {
     for (uint32_t i = 0; i < count_; ++i) {
       if (given_.has_cotangent[i]) seeds.push_back(walk_.cotangent_of_result(module_.result(id_, i)));
     }
+    const MatchesVarying matches(false);  // the walk around sums what reaches the operands
     const Gradients gradients = append_vjp_without_zeros(scratch, std::span(made).subspan(count_), seeds, variables);
     move_needed_ops(walk_.builder(), scratch.region(), gradients.values);
     return gradients.values;

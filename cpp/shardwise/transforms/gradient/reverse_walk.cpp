@@ -9,6 +9,8 @@
 #include "shardwise/ir/rewrite/again.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/collectives/device_ops.h"
+#include "shardwise/ops/collectives/varying.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 
 namespace shardwise {
@@ -30,7 +32,8 @@ ReverseWalk::ReverseWalk(Builder& builder, std::span<const ValueId> wrt)
       is_wrt_(module_.value_count()),
       cotangents_(module_.value_count()),
       activity_(module_, wrt),
-      replaced_(module_) {
+      replaced_(module_),
+      matches_(MatchesVarying::is_on()) {
   for (const ValueId value : wrt) {
     check_float(module_, value);
     is_wrt_[value.index] = true;
@@ -45,7 +48,7 @@ void ReverseWalk::seed(ValueId output, ValueId cotangent) {
     fail<ShapeError>("vjp", "a cotangent must have the type of its output",
                      str(module_.type(cotangent).text(), " for ", module_.type(output).text()));
   }
-  accumulate(output, cotangent);
+  accumulate(output, matches_ ? create_match_varying(builder_, cotangent, output) : cotangent);
 }
 
 void ReverseWalk::run() {
@@ -54,7 +57,12 @@ void ReverseWalk::run() {
     if (!flows_into(*it)) continue;
     // Without its name, which is that of the value and not of a cotangent.
     builder_.set_loc(module_.context().without_names(module_.op(*it).loc));
-    located(module_, *it, [&] { pull_back(*it); });
+    located(module_, *it, [&] {
+      // Those of other ops vary as the result, which has the variation of the one operand.
+      const OpDef& def = *module_.op(*it).def;
+      mixes_ = matches_ && (module_.op(*it).operand_count > 1 || def.regions != Regions::kNone || find_device_op(def));
+      pull_back(*it);
+    });
   }
   builder_.set_loc(loc);
   commit();
@@ -67,6 +75,7 @@ ValueId ReverseWalk::cotangent_or_zeros(ValueId value) {
 
 void ReverseWalk::accumulate(ValueId value, ValueId cotangent) {
   if (!is_active(value)) return;
+  if (mixes_) cotangent = create_match_varying(builder_, cotangent, value);
   ValueId& sum = cotangents_[value.index];
   // Users come after the value in the program, so in reverse the sum is complete when the op of the value is reached.
   sum = sum ? builder_.create("stablehlo.add", {sum, cotangent}) : cotangent;

@@ -68,6 +68,8 @@ class ReverseWalk {
   std::vector<ValueId> cotangents_;  // by value: the sum so far
   Activity activity_;
   Redirection replaced_;
+  bool matches_;        // in a manual computation (ops/collectives/varying.h)
+  bool mixes_ = false;  // the cotangents that this op adds may vary more than their values
   std::unordered_map<OpId, std::vector<OpId>> in_place_;  // what takes the place of an op
 };
 
