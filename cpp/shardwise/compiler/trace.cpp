@@ -190,11 +190,8 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
 RegionId Trace::import_text(std::string_view text, const std::vector<std::string>& arguments) {
   builder_here();
   const auto known = static_cast<uint32_t>(module_->region_count());
-  const auto name_gradients = [&](Module& program) {
-    if (!arguments.empty()) name_jax_gradients(program, arguments);
-  };
-  const RegionId region =
-      import_program(parse(text, module_->shared_context()), *module_, here_(context()), name_gradients);
+  const auto name = [&](Module& program) { name_jax_gradients(program, arguments); };
+  const RegionId region = import_program(parse(text, module_->shared_context()), *module_, here_(context()), name);
   count_loose_regions(known);
   return region;
 }

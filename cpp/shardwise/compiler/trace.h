@@ -52,8 +52,7 @@ class Trace {
   // its results where the op does not imply them.
   OpId emit_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
                std::span<const TypeId> declared, std::span<const RegionId> regions);
-  // A recorded region with the ops of a program in StableHLO text.
-  // `arguments`: the names of its arguments, or none.
+  // A recorded region with the ops of a program in StableHLO text. `arguments`: the names of its arguments, or none.
   RegionId import_text(std::string_view text, const std::vector<std::string>& arguments = {});
   // Values from around a recorded region that its ops use become arguments of it: the value, and its argument.
   std::vector<std::pair<ValueId, ValueId>> capture(RegionId region);
@@ -71,9 +70,8 @@ class Trace {
   // of named computations.
   std::vector<ValueId> append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                         std::span<const ValueId> wrt, DerivativeSource source);
-  // The tangents of `outputs`, which are floats.
   std::vector<ValueId> append_tangents(std::span<const ValueId> outputs, std::span<const ValueId> wrt,
-                                       std::span<const ValueId> tangents, DerivativeSource source);
+                                       std::span<const ValueId> tangents, DerivativeSource source);  // of floats
   // The gradients of `outputs` as a function of their cotangents, which are not known yet.
   LinearPart append_pullback(std::span<const ValueId> outputs, std::span<const ValueId> wrt, DerivativeSource source);
   RegionId transpose(RegionId pullback, size_t captured, DerivativeSource source);

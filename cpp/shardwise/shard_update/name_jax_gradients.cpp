@@ -30,7 +30,7 @@ std::string weight_name(const Module& module, const UpdateGroup& group, std::spa
 }  // namespace
 
 void name_jax_gradients(Module& module, std::span<const std::string> arguments) {
-  if (!has_any(module)) return;
+  if (arguments.empty() || !has_any(module)) return;
   const Region& main = module.region(module.main().body);
   check_internal(main.arguments.size() == arguments.size(), "a name for each argument");
   UpdateGraph graph(module, module.main().body, main.arguments, main.results);

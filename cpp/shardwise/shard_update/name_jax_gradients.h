@@ -16,7 +16,7 @@
 
 namespace shardwise {
 
-// `arguments`: their names, "" of one without a name.
+// `arguments`: their names, "" of one without a name; none where they are not known.
 void name_jax_gradients(Module& module, std::span<const std::string> arguments);
 
 }  // namespace shardwise

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "shardwise/choice/candidates/candidate.h"
-#include "shardwise/choice/compute_price.h"
 #include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
@@ -204,24 +203,6 @@ Cost AccumulatorChooser::cost_if_reduced(const Placed& dependents) {
   return cost;
 }
 
-// Whether the addends are products that take longer than their reductions: these then run beside the products of the next
-// trip. A reduction after the loop runs beside none. Other addends are small: the gradient of a scale, many messages.
-bool AccumulatorChooser::are_hidden() const {
-  return std::ranges::all_of(addends_, [&](const Addend& addend) {
-    OpId maker = module_.value(addend.value).op;
-    while (maker && module_.op(maker).def->traits.movement && module_.op(maker).operand_count == 1) {
-      maker = module_.value(module_.operands(maker)[0]).op;
-    }
-    const OpChoice* chosen = maker ? choice_.chosen(maker) : nullptr;
-    if (chosen == nullptr || chosen->has_own_partition()) return false;
-    const OpView product(module_, maker);
-    if (!is_contraction(product.def(), sharding_rule(product))) return false;
-    const Price kernel = compute_price(product, *chosen, *costs_.hardware(), 0);
-    const PlacementId home = versions_.home(addend.value, {}), reduced = placements_.declared(addend.value);
-    return costs_.reshard_price(module_.value(addend.value).type, home, reduced).ps <= kernel.ps;
-  });
-}
-
 std::vector<AccumulatorChooser::PlacedCarry> AccumulatorChooser::candidates(const Region& body,
                                                                             const Accumulator& accumulator) const {
   std::vector<PlacedCarry> found;
@@ -244,6 +225,8 @@ const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<co
   const double after = module_.uses(site.result).empty() ? 0 : deferred_.share(site.result);
   // Versions::cost spreads a reshard before the loop over its trips, so that the product counts it once.
   Cost best = site.trips * (cost_if_reduced(dependents) + versions_.cost(site.entry, declared));
+  const bool is_hidden =
+      addends_.size() == 1 && is_hidden_by_product(module_, versions_, placements_, costs_, choice_, addends_[0].value);
   const PlacedCarry* found = nullptr;
   for (const PlacedCarry& candidate : candidates) {
     const PlacementId carry = candidate.choice.carry;
@@ -251,7 +234,7 @@ const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<co
     const Cost in_trip = entry + cost_in_trip(accumulator, candidate.placed, candidate.choice.ops);
     const Cost cost = site.trips * in_trip + after * costs_.reshard(module_.value(site.result).type, carry, declared);
     const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
-    if (found == nullptr ? !is_worth(cost, best, grows, are_hidden()) : cost >= best) continue;
+    if (found == nullptr ? !is_worth(cost, best, grows, is_hidden) : cost >= best) continue;
     best = cost;
     found = &candidate;
   }
@@ -265,7 +248,6 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
   for (const OpId op : accumulator.ops) dependents[module_.result(op)] = {};
   read_addends(accumulator, dependents);
   if (axes_.empty()) return std::nullopt;
-
   const std::vector<PlacedCarry> possible = candidates(body, accumulator);
   const auto text_of = [&](const PlacedCarry& found) -> const auto& { return placements_.text(found.choice.carry); };
   const auto best_text = [&] {

@@ -76,7 +76,6 @@ class AccumulatorChooser {
   std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
   Cost cost_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);
   Cost cost_if_reduced(const Placed& dependents);
-  bool are_hidden() const;
 
   Module& module_;
   const ProgramLinearity& linearity_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/greedy/heuristics.h"
 
+#include "shardwise/choice/compute_price.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
 
 namespace shardwise {
@@ -60,6 +62,21 @@ Pending pending_at_home(Module& module, const ProgramLinearity& linearity, const
   }
   pending.only_if_less = has_parts && !is_summed_on(module, linearity, op, pending.reducer);
   return pending;
+}
+
+bool is_hidden_by_product(const Module& module, const Versions& versions, ProgramPlacements& placements, Costs& costs,
+                          const ChoiceInProgress& choice, ValueId addend) {
+  OpId maker = module.value(addend).op;
+  while (maker && module.op(maker).def->traits.movement && module.op(maker).operand_count == 1) {
+    maker = module.value(module.operands(maker)[0]).op;
+  }
+  const OpChoice* chosen = maker ? choice.chosen(maker) : nullptr;
+  if (chosen == nullptr || chosen->has_own_partition()) return false;
+  const OpView product(module, maker);
+  if (!is_contraction(product.def(), sharding_rule(product))) return false;
+  const Price kernel = compute_price(product, *chosen, *costs.hardware(), 0);
+  const PlacementId home = versions.home(addend, {}), reduced = placements.declared(addend);
+  return costs.reshard_price(module.value(addend).type, home, reduced).ps <= kernel.ps;
 }
 
 }  // namespace shardwise

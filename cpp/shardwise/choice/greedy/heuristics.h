@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "shardwise/choice/candidates/compute_sharding.h"
+#include "shardwise/choice/choice_in_progress.h"
+#include "shardwise/choice/costs.h"
 #include "shardwise/choice/greedy/accumulators.h"
 #include "shardwise/choice/versions.h"
 
@@ -39,6 +41,13 @@ bool is_summed_on(Module& module, const ProgramLinearity& linearity, const OpVie
 //   x + A            x is whole, A unreduced: adding first makes x a part, which is better only if it sends less
 Pending pending_at_home(Module& module, const ProgramLinearity& linearity, const Versions& versions,
                         const ProgramPlacements& placements, const OpView& op);
+
+// Whether the addend of a loop's carry is a product that takes longer than the reduction of the addend in the same trip. The
+// reduction then runs beside the products of the next trip; one after the loop runs beside none. Other addends are small.
+//
+//   for i in range(80): dw[i] = x[i].T @ dy       as many bytes in 80 reductions as in one of dw
+bool is_hidden_by_product(const Module& module, const Versions& versions, ProgramPlacements& placements, Costs& costs,
+                          const ChoiceInProgress& choice, ValueId addend);
 
 // How often a reduction of a value runs for each run of the op that makes it: 1, or less where it is deferred after a loop.
 //
