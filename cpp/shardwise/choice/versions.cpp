@@ -2,6 +2,7 @@
 #include "shardwise/choice/versions.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
@@ -18,7 +19,23 @@ void Versions::leave() {
 }
 
 void Versions::add(ValueId value, PlacementId home) {
-  placed_[value.index] = {.depth = depth(), .versions = {{home, depth()}}};
+  placed_[value.index] = {.depth = depth(),
+                          .versions = {{home, depth()}},
+                          .constant = {},
+                          .follows_from_whole = follows_from_whole(value, home)};
+}
+
+bool Versions::follows_from_whole(ValueId value, PlacementId home) const {
+  const Placement* placement = placements_.find(home);
+  if (placement == nullptr || placement->is_fully_replicated())
+    return placement == nullptr || placement->unreduced.empty();
+  const OpId id = module_.value(value).op;
+  if (!id || !placement->unreduced.empty()) return false;
+  const ComputedAgain found = computed_again(OpView(module_, id), home, placements_);
+  return found && std::ranges::all_of(found.operands, [&](const ComputedAgain::Operand& operand) {
+           const Placed& placed = placed_[operand.value.index];
+           return (placed.constant || placed.follows_from_whole) && placed.depth == depth();
+         });
 }
 
 void Versions::move_home(ValueId value, PlacementId home) {
@@ -100,13 +117,40 @@ bool Versions::is_pending(const Placed& placed) const {
 // Returns the operand from which the op of the value can make this version again, or none if the version has to be moved.
 ComputedAgain Versions::again(ValueId value, PlacementId need) const {
   const OpId id = module_.value(value).op;
-  const ComputedAgain found = id ? computed_again(OpView(module_, id), need, placements_) : ComputedAgain{};
-  if (!found.operand) return {};
+  if (!id) return {};
   const Placed& placed = placed_[value.index];
-  const Placed& from = placed_[found.operand.index];
-  // The operand must be visible wherever a version of the result may be made.
-  const bool is_movement = !from.versions.empty() && !from.constant && from.depth <= placed.depth;
-  return is_movement && !is_pending(placed) && !is_pending(from) ? found : ComputedAgain{};
+  ComputedAgain found = computed_again(OpView(module_, id), need, placements_);
+  if (!found || is_pending(placed) || (!found.is_of_less && !placed.follows_from_whole)) return {};
+  for (const ComputedAgain::Operand& operand : found.operands) {
+    const Placed& from = placed_[operand.value.index];
+    // The operand must be visible wherever a version of the result may be made.
+    if (from.versions.empty() && !from.constant) return {};
+    if (from.depth > placed.depth || (found.is_of_less && from.constant && !placed.follows_from_whole)) return {};
+    if (!from.constant && is_pending(from)) return {};
+  }
+  return found;
+}
+
+Cost Versions::cost_again(ValueId value, PlacementId need, const ComputedAgain& again, Paid& paid) {
+  constexpr size_t kMost = 256;  // a longer chain costs too much to price, and to run
+  const Cost never{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+  if (paid.size() >= kMost) return never;
+  const OpView op(module_, module_.value(value).op);
+  OpChoice chosen{.operands = {}, .results = {need}};
+  for (const ComputedAgain::Operand& operand : again.operands) chosen.operands.push_back(operand.placement);
+  const std::vector<bool> is_moved(op.operand_count(), false);
+  Cost cost = costs_.compute({op, sharding_rule(op), chosen, is_moved, {true}});
+  for (const auto& [operand, placement] : again.operands) {
+    const Placed& placed = placed_[operand.index];
+    if (placed.constant || !paid.emplace(std::pair(operand, placement), true).second) continue;
+    Cost moved;
+    const Version* from = nearest(placed, module_.value(operand).type, placement, moved);
+    check_internal(from != nullptr, "a value that follows from whole ones is not pending");
+    if (from->placement == placement) continue;
+    const ComputedAgain further = moved.bytes > 0 ? this->again(operand, placement) : ComputedAgain{};
+    cost += further ? std::min(moved, cost_again(operand, placement, further, paid)) : moved;
+  }
+  return cost;
 }
 
 const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cost& cost, ComputedAgain& again) {
@@ -115,11 +159,16 @@ const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cos
   check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
   if (from->placement == need) return from;
   const ComputedAgain found = this->again(value, need);
-  if (!found.operand) return from;
+  if (!found) return from;
   Cost again_cost;
-  ComputedAgain further;
-  // The operand may itself be made again from a smaller one.
-  cheapest(found.operand, found.placement, again_cost, further);
+  if (!found.is_of_less) {
+    Paid paid;
+    again_cost = cost_again(value, need, found, paid);
+  } else if (!placed_[found.operands[0].value.index].constant) {
+    ComputedAgain further;
+    // The operand may itself be made again from a smaller one.
+    cheapest(found.operands[0].value, found.operands[0].placement, again_cost, further);
+  }
   // A part that is cut out of copies needs all of them first.
   if (found.copies ? again_cost > cost : again_cost >= cost) return from;
   cost = again_cost;
@@ -137,14 +186,14 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Compu
   }
   const ComputedAgain other = this->again(value, need);
   Cost cost;
-  if (possible.size() < 2 && !other.operand) return cheapest(value, need, cost, again);
+  if (possible.size() < 2 && !other) return cheapest(value, need, cost, again);
   const ChosenText& decided = choice_.source(value, need, [&] {
     const Version* best = cheapest(value, need, cost, again);
     return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
   });
   const std::string& text = decided.chosen;
   again = text == kOperand ? other : ComputedAgain{};
-  if (again.operand) return nullptr;
+  if (again) return nullptr;
   const auto found = std::ranges::find_if(
       possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
   if (found == possible.end()) {
@@ -207,10 +256,12 @@ void Versions::need(ValueId value, PlacementId need) {
 }
 
 void Versions::compute_again(ValueId value, const ComputedAgain& again, PlacementId placement) {
-  need(again.operand, again.placement);
-  const std::vector<Version>& versions = placed_[again.operand.index].versions;
-  const size_t at = std::max(depth_of_version(placed_[value.index]),
-                             std::ranges::find(versions, again.placement, &Version::placement)->depth);
+  size_t at = depth_of_version(placed_[value.index]);
+  for (const auto& [operand, operand_placement] : again.operands) {
+    need(operand, operand_placement);
+    const std::vector<Version>& versions = placed_[operand.index].versions;
+    at = std::max(at, std::ranges::find(versions, operand_placement, &Version::placement)->depth);
+  }
   keep(value, placement, at, {VersionChoice::kAgain, {}});
 }
 

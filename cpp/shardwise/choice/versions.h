@@ -18,7 +18,9 @@
 // from around it: that would be reduced in every trip. Constants are made for each needed placement, outside all loops.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "shardwise/choice/choice_in_progress.h"
@@ -65,9 +67,10 @@ class Versions {
     size_t depth;  // of its region in scopes_
   };
   struct Placed {
-    size_t depth = 0;               // of the region where the value is defined
-    std::vector<Version> versions;  // home first
-    OpId constant = {};             // instead of a home
+    size_t depth = 0;                 // of the region where the value is defined
+    std::vector<Version> versions;    // home first
+    OpId constant = {};               // instead of a home
+    bool follows_from_whole = false;  // each device can make any part of it by itself
   };
   struct Scope {
     RegionId region;
@@ -81,6 +84,10 @@ class Versions {
   // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
   const Version* chosen(ValueId value, PlacementId need, ComputedAgain& again);
   ComputedAgain again(ValueId value, PlacementId need) const;
+  // Of computing the op of the value again, with its operands. Each version is paid once, and kept in `paid`.
+  using Paid = std::map<std::pair<ValueId, PlacementId>, bool>;
+  Cost cost_again(ValueId value, PlacementId need, const ComputedAgain& again, Paid& paid);
+  bool follows_from_whole(ValueId value, PlacementId home) const;
   bool is_pending(const Placed& placed) const;
   void compute_again(ValueId value, const ComputedAgain& again, PlacementId placement);
   void make_constant(ValueId value, PlacementId need);

@@ -320,6 +320,11 @@ void ComputeShardings::add_where_they_are(std::span<const Placement* const> plac
       }
       add_placed(method, std::move(placed), passed, passed_reducer);
     }
+    if (method.result == nullptr) continue;
+    if (std::vector<AxisList> result = method.result(op_, rule_, tensors[0]); !result.empty()) {
+      tensors[rule_.result_tensor(0)] = std::move(result);
+      add_placed(method, std::move(tensors), passed, passed_reducer);
+    }
   }
 }
 
