@@ -294,6 +294,22 @@ RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids) {
   return found;
 }
 
+bool lists_other_groups(const OpView& op, const BatchAxes& axes) {
+  const bool is_listed = op.attrs().find<DenseAttr>(kGroups) != nullptr && op.attrs().find(kAlong) == nullptr;
+  if (!is_listed || axes.mesh() == nullptr || channel_of(op) == 0) return false;
+  const GroupList groups = listed(op, kGroups);
+  const auto is_alone = [](const Dims& group) { return group.size() == 1; };
+  if (std::ranges::all_of(groups, is_alone)) return false;
+  try {
+    const Places places(op, axes);
+    const GroupList rows = rows_of_groups(op, places, groups);
+    expect_whole_groups(op, places.rows(), rows);
+    return !order_of_members(axes, places, rows);
+  } catch (const Error&) {
+    return false;  // read_groups tells what is wrong with them
+  }
+}
+
 // ---- permutations --------------------------------------------------------------------------------------------------
 
 namespace {

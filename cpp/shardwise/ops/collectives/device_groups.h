@@ -33,6 +33,9 @@ enum class GroupIds : uint8_t { kGlobalIfAttribute, kPartitions };
 // Throws UnsupportedError if the groups do not match manual axes, and ShardingError for invalid ids.
 RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids);
 
+// Whether the groups that a collective lists are none of these axes, nor all of them, though parts of the axes may be.
+bool lists_other_groups(const OpView& op, const BatchAxes& axes);
+
 // A permutation: along `axes`, row i is the old row sources[i], or zeros where that is -1.
 struct RowMoves {
   AxisSet axes = 0;

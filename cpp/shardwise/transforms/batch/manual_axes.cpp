@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/collectives/device_groups.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 
 namespace shardwise {
@@ -21,6 +24,40 @@ void visit_shardings(const OpView& op, Visit visit) {
   const auto one = [&](ValueId value) { visit(module.context().sharding(module.value(value).sharding)); };
   for (const ValueId argument : module.region(op.regions()[0]).arguments) one(argument);
   for (size_t i = 0; i < op.result_count(); ++i) one(op.result(i));
+}
+
+// The collectives of a region whose groups are no axes, and whether others move data from device to device.
+struct Groups {
+  std::vector<OpId> other;
+  bool has_moves = false;
+};
+
+Groups groups_inside(const OpView& op, const BatchAxes& axes) {
+  Groups groups;
+  walk(op.module(), op.regions()[0], [&](OpId id) {
+    const OpView inner(op.module(), id);
+    groups.has_moves = groups.has_moves || inner.attrs().find("source_target_pairs") != nullptr;
+    if (lists_other_groups(inner, axes)) groups.other.push_back(id);
+  });
+  return groups;
+}
+
+// x = 12 is x:(1)2, x:(2)2 and x:(4)3.
+AxisList prime_digits(const AxisList& axes) {
+  AxisList digits;
+  for (AxisRef ref : axes) {
+    for (int64_t prime = 2, left = ref.size; left > 1;) {
+      if (left % prime != 0) {
+        ++prime;
+        continue;
+      }
+      ref.size = prime;
+      digits.push_back(ref);
+      ref.pre *= prime;
+      left /= prime;
+    }
+  }
+  return digits;
 }
 
 }  // namespace
@@ -39,6 +76,15 @@ ManualAxes::ManualAxes(const OpView& op, const BatchAxes& around) : op_(op), aro
                            mesh == nullptr ? std::string() : axis_list_text(*mesh, cuts), "use whole axes");
   }
   axes_ = around.with(mesh, *digits);
+  const Groups groups = groups_inside(op, axes_);
+  if (groups.other.empty() || groups.has_moves) return;
+  // JAX's axis_index_groups of an axis of 4, ((0, 1), (2, 3)), are the groups along its minor half.
+  append(cuts, prime_digits(*digits));
+  if (const std::optional<AxisList> parts = cut_at(manual_, cuts)) {
+    const BatchAxes cut = around.with(mesh, *parts);
+    const auto are_axes = [&](OpId id) { return !lists_other_groups(OpView(op.module(), id), cut); };
+    if (std::ranges::all_of(groups.other, are_axes)) axes_ = cut;
+  }
 }
 
 AxisSet ManualAxes::of_dim(const DimSharding& dim) const {
