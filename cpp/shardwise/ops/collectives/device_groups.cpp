@@ -17,6 +17,8 @@ constexpr std::string_view kGroups = "replica_groups";
 constexpr std::string_view kPairs = "source_target_pairs";
 // Of the ids of an op: they are positions along these manual axes, in the form of #stablehlo.replica_group_mesh_axes.
 constexpr std::string_view kAlong = "shardwise.along";
+// The ids of an op are positions in the mesh, whatever devices are there (names_positions).
+constexpr std::string_view kPositions = "shardwise.positions";
 constexpr std::string_view kPutIntoRegion =
     "write the function on whole arrays, or put the op into a region of sdy.manual_computation";
 
@@ -77,7 +79,7 @@ class Places {
                           str(device));
     }
     if (mesh_ == nullptr) return {};
-    Place place{.row = 0, .free = mesh_->logical_index(device)};
+    Place place{.row = 0, .free = names_positions(op_) ? device : mesh_->logical_index(device)};
     for (size_t axis = 0; axis < axes_.count(); ++axis) {
       const int64_t stride = axes_.stride_in_mesh(axis), digit = place.free / stride % axes_.size(axis);
       place.row += digit * strides_[axis];
@@ -254,6 +256,8 @@ PositionLists positions_along(const OpView& op, const BatchAxes& axes, const Str
 }
 
 }  // namespace
+
+bool names_positions(const OpView& op) { return op.attrs().find(kPositions) != nullptr; }
 
 RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids) {
   if (const auto* along = op.attrs().find<StructAttr>(kGroups)) return groups_along(op, axes, Attrs(along->fields));

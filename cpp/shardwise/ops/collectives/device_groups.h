@@ -27,6 +27,10 @@ struct RowGroups {
   int64_t size = 1;           // rows in a group
 };
 
+// Whether the ids of an op count the positions of the mesh, as in JAX's texts, and not its device ids: the attribute
+// shardwise.positions.
+bool names_positions(const OpView& op);
+
 // Whether an op has the attribute use_global_device_ids. The ids of others name partitions if they have a channel.
 enum class GroupIds : uint8_t { kGlobalIfAttribute, kPartitions };
 

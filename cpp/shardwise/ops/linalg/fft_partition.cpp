@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/quantity.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/linalg/fft.h"
@@ -80,16 +81,37 @@ class PencilPlan {
     return dims;
   }
 
+  // Of the dims that need not be whole any more, the one that receives least.
   std::optional<size_t> target_of(size_t from) const {
-    const int64_t shards = product(axes_[from]);
-    std::optional<std::pair<int, size_t>> best;
+    std::optional<std::pair<int64_t, size_t>> best;
     for (size_t dim = 0; dim < shape_.size(); ++dim) {
       if (dim == from || !axes_[dim].empty() || shape_[dim] < 2) continue;
       const bool is_done = dim < begin_ || std::ranges::find(done_, dim) != done_.end();
-      const int rank = (is_done ? 0 : 2) + (shape_[dim] % shards == 0 ? 0 : 1);
-      if (!best || rank < best->first) best = {rank, dim};
+      const int64_t received = saturated_product(is_done ? 1 : 2, received_along(from, dim));
+      if (!best || received < best->first) best = {received, dim};
     }
     return best ? std::optional(best->second) : std::nullopt;
+  }
+
+  // The elements that a device receives: those of its tile along `to` without those that it has along `from`.
+  int64_t received_along(size_t from, size_t to) const {
+    const int64_t shards = product(axes_[from]), have = shape_[from], need = shape_[to];
+    const int64_t have_block = ceil_div(have, shards), need_block = ceil_div(need, shards);
+    const auto tile = [](int64_t size, int64_t block, int64_t i) {
+      return std::clamp<int64_t>(size - i * block, 0, block);
+    };
+    int64_t most = 0;
+    // Tiles are full, then one is not, then they are empty.
+    for (const int64_t i : {int64_t{0}, have / have_block, have / have_block + 1, need / need_block, shards - 1}) {
+      if (i >= shards) continue;
+      const int64_t kept = tile(have, have_block, i);
+      most = std::max(most, saturated_product(tile(need, need_block, i), have - kept));
+    }
+    int64_t rest = most;
+    for (size_t dim = 0; dim < shape_.size(); ++dim) {
+      if (dim != from && dim != to) rest = saturated_product(rest, shape_[dim]);
+    }
+    return rest;
   }
 
   FftType type_;

@@ -42,23 +42,44 @@ Groups groups_inside(const OpView& op, const BatchAxes& axes) {
   return groups;
 }
 
-// x = 12 is x:(1)2, x:(2)2 and x:(4)3.
-AxisList prime_digits(const AxisList& axes) {
-  AxisList digits;
-  for (AxisRef ref : axes) {
-    for (int64_t prime = 2, left = ref.size; left > 1;) {
-      if (left % prime != 0) {
-        ++prime;
-        continue;
+// The digits of axes, of prime size, in one order after the other: x = 6 is x:(1)2 and x:(2)3, then x:(1)3 and x:(3)2.
+class PrimeDigits {
+ public:
+  explicit PrimeDigits(const AxisList& axes) : axes_(axes) {
+    for (const AxisRef& axis : axes) {
+      Dims& primes = primes_.emplace_back();
+      for (int64_t prime = 2, left = axis.size; left > 1;) {
+        if (left % prime != 0) {
+          ++prime;
+          continue;
+        }
+        primes.push_back(prime);
+        left /= prime;
       }
-      ref.size = prime;
-      digits.push_back(ref);
-      ref.pre *= prime;
-      left /= prime;
     }
   }
-  return digits;
-}
+
+  AxisList digits() const {
+    AxisList digits;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      AxisRef digit = axes_[i];
+      for (const int64_t prime : primes_[i]) {
+        digit.size = prime;
+        digits.push_back(digit);
+        digit.pre *= prime;
+      }
+    }
+    return digits;
+  }
+
+  bool next() {
+    return std::ranges::any_of(primes_, [](Dims& primes) { return std::ranges::next_permutation(primes).found; });
+  }
+
+ private:
+  const AxisList& axes_;
+  std::vector<Dims> primes_;
+};
 
 }  // namespace
 
@@ -79,11 +100,14 @@ ManualAxes::ManualAxes(const OpView& op, const BatchAxes& around) : op_(op), aro
   const Groups groups = groups_inside(op, axes_);
   if (groups.other.empty() || groups.has_moves) return;
   // JAX's axis_index_groups of an axis of 4, ((0, 1), (2, 3)), are the groups along its minor half.
-  append(cuts, prime_digits(*digits));
-  if (const std::optional<AxisList> parts = cut_at(manual_, cuts)) {
-    const BatchAxes cut = around.with(mesh, *parts);
+  PrimeDigits primes(*digits);
+  constexpr int kMostOrders = 64;
+  for (int tried = 0; tried == 0 || (tried < kMostOrders && primes.next()); ++tried) {
+    const BatchAxes cut = around.with(mesh, primes.digits());
     const auto are_axes = [&](OpId id) { return !lists_other_groups(OpView(op.module(), id), cut); };
-    if (std::ranges::all_of(groups.other, are_axes)) axes_ = cut;
+    if (!std::ranges::all_of(groups.other, are_axes)) continue;
+    axes_ = cut;
+    return;
   }
 }
 
