@@ -220,9 +220,7 @@ def of_whole_values(rng: random.Random) -> Program:
 
     given = (along(split, 0), along(split, 1), P(), P())
     arguments = (a, b, scale, lengths)
-    return Program(
-        f"whole {depth} {shape}", function, arguments, split.mesh, given, given[:2], 0, function(*arguments)
-    )
+    return Program(f"whole {depth} {shape}", function, arguments, split.mesh, given, given[:2], 0, function(*arguments))
 
 
 # ---- sums for split users --------------------------------------------------------------------------------------------
@@ -303,9 +301,7 @@ def of_groups(rng: random.Random) -> Program:
     def function(x: Any) -> Any:
         return jax.shard_map(body, mesh=abstract, in_specs=JaxP("x"), out_specs=JaxP("x"), check_vma=False)(x)
 
-    return Program(
-        f"{kind} {groups}", function, (x,), mesh, (P("x"),), P("x"), bound, expected, True, tolerance=1e-6
-    )
+    return Program(f"{kind} {groups}", function, (x,), mesh, (P("x"),), P("x"), bound, expected, True, tolerance=1e-6)
 
 
 # ---- results that nothing uses ---------------------------------------------------------------------------------------
@@ -330,9 +326,7 @@ def of_unused_parts(rng: random.Random) -> Program:
         (lambda x, y: region(lambda x, tree: x - tree["a"], 2, 1)(x, {"a": y, "b": y * 2}), x - y),
     ]
     function, expected = functions[kind]
-    return Program(
-        f"unused {kind}", function, (x, y), sw.Mesh(sizes), (P("x"), P("x")), P("x"), 0, expected, True
-    )
+    return Program(f"unused {kind}", function, (x, y), sw.Mesh(sizes), (P("x"), P("x")), P("x"), 0, expected, True)
 
 
 FAMILIES: dict[str, Callable[[random.Random], Program]] = {

@@ -137,7 +137,9 @@ def test_collectives_of_positions(order: list[int]) -> None:
         return grouped * 10 + jax.lax.axis_index("x") + jax.lax.all_gather(x, "y").sum(0)
 
     def f(x: Any) -> Any:
-        return jax.shard_map(region, mesh=mesh_of(order), in_specs=Q("x", "y"), out_specs=Q("x", "y"), check_vma=False)(x)
+        return jax.shard_map(region, mesh=mesh_of(order), in_specs=Q("x", "y"), out_specs=Q("x", "y"), check_vma=False)(
+            x
+        )
 
     mesh = sw.Mesh({"x": 4, "y": 2}, order)
     x = np.arange(64, dtype=np.float32).reshape(8, 8)
