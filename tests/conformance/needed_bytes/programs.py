@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import AbstractMesh
-from jax.sharding import PartitionSpec as JaxP
+from jax.sharding import AbstractMesh, PartitionSpec as JaxP
 
 import shardwise as sw
 from shardwise import P
@@ -187,7 +186,7 @@ def of_split_windows(rng: random.Random) -> Program:
 
 def whole_expression(rng: random.Random, scale: Any, lengths: Any, shape: tuple[int, int], depth: int) -> Any:
     """An array of this shape, made of one that is whole, of lengths, and of numbers."""
-    rows, columns = shape
+    columns = shape[1]
     if depth == 0:
         kind = rng.randrange(3)
         if kind == 0:
