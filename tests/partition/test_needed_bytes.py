@@ -19,9 +19,9 @@ COUNT = 50 if is_whole() else 5
 @pytest.mark.filterwarnings("ignore::shardwise.ShardingWarning")
 @pytest.mark.parametrize("family", ALL)
 def test_programs_of_a_kind(family: str) -> None:
-    for index in range(COUNT):
-        program = checking.drawn(ALL, family, str(run_seed()), index)
-        assert not checking.fault(program), (program.name, program.mesh)
+    programs_of_it = [checking.drawn(ALL, family, str(run_seed()), index) for index in range(COUNT)]
+    faults = [(program.name, program.mesh, checking.fault(program)) for program in programs_of_it]
+    assert [fault for fault in faults if fault[2]] == []
 
 
 def test_a_program_that_sends_more_is_a_fault() -> None:
