@@ -3,11 +3,59 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
+
+// Chains of elementwise ops and copies whose first operands are whole on each device, or constants.
+class Versions::OpsAgain {
+ public:
+  explicit OpsAgain(Versions& versions) : versions_(versions) {}
+
+  bool follow_from_whole(ValueId value, PlacementId home) const {
+    const Placement* placement = versions_.placements_.find(home);
+    if (placement == nullptr || placement->is_fully_replicated())
+      return placement == nullptr || placement->unreduced.empty();
+    const OpId id = versions_.module_.value(value).op;
+    if (!id || !placement->unreduced.empty()) return false;
+    const ComputedAgain found = computed_again(OpView(versions_.module_, id), home, versions_.placements_);
+    return found && std::ranges::all_of(found.operands, [&](const ComputedAgain::Operand& operand) {
+             const Placed& placed = versions_.placed_[operand.value.index];
+             return (placed.constant || placed.follows_from_whole) && placed.depth == versions_.depth();
+           });
+  }
+
+  // Of computing the op of the value again, with its operands.
+  Cost price(ValueId value, PlacementId need, const ComputedAgain& again) {
+    constexpr size_t kMost = 256;  // a longer chain costs too much to price, and to run
+    const Cost never{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+    if (paid_.size() >= kMost) return never;
+    const OpView op(versions_.module_, versions_.module_.value(value).op);
+    OpChoice chosen{.operands = {}, .results = {need}};
+    for (const ComputedAgain::Operand& operand : again.operands) chosen.operands.push_back(operand.placement);
+    const std::vector<bool> is_moved(op.operand_count(), false);
+    Cost cost = versions_.costs_.compute({op, sharding_rule(op), chosen, is_moved, {true}});
+    for (const auto& [operand, placement] : again.operands) {
+      const Placed& placed = versions_.placed_[operand.index];
+      if (placed.constant || !paid_.emplace(std::pair(operand, placement), true).second) continue;
+      Cost moved;
+      const Version* from = versions_.nearest(placed, versions_.module_.value(operand).type, placement, moved);
+      check_internal(from != nullptr, "a value that follows from whole ones is not pending");
+      if (from->placement == placement) continue;
+      const ComputedAgain further = moved.bytes > 0 ? versions_.again(operand, placement) : ComputedAgain{};
+      cost += further ? std::min(moved, price(operand, placement, further)) : moved;
+    }
+    return cost;
+  }
+
+ private:
+  Versions& versions_;
+  std::map<std::pair<ValueId, PlacementId>, bool> paid_;  // each version is paid once
+};
 
 void Versions::leave() {
   const size_t left = depth();
@@ -22,20 +70,7 @@ void Versions::add(ValueId value, PlacementId home) {
   placed_[value.index] = {.depth = depth(),
                           .versions = {{home, depth()}},
                           .constant = {},
-                          .follows_from_whole = follows_from_whole(value, home)};
-}
-
-bool Versions::follows_from_whole(ValueId value, PlacementId home) const {
-  const Placement* placement = placements_.find(home);
-  if (placement == nullptr || placement->is_fully_replicated())
-    return placement == nullptr || placement->unreduced.empty();
-  const OpId id = module_.value(value).op;
-  if (!id || !placement->unreduced.empty()) return false;
-  const ComputedAgain found = computed_again(OpView(module_, id), home, placements_);
-  return found && std::ranges::all_of(found.operands, [&](const ComputedAgain::Operand& operand) {
-           const Placed& placed = placed_[operand.value.index];
-           return (placed.constant || placed.follows_from_whole) && placed.depth == depth();
-         });
+                          .follows_from_whole = OpsAgain(*this).follow_from_whole(value, home)};
 }
 
 void Versions::move_home(ValueId value, PlacementId home) {
@@ -131,28 +166,6 @@ ComputedAgain Versions::again(ValueId value, PlacementId need) const {
   return found;
 }
 
-Cost Versions::cost_again(ValueId value, PlacementId need, const ComputedAgain& again, Paid& paid) {
-  constexpr size_t kMost = 256;  // a longer chain costs too much to price, and to run
-  const Cost never{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-  if (paid.size() >= kMost) return never;
-  const OpView op(module_, module_.value(value).op);
-  OpChoice chosen{.operands = {}, .results = {need}};
-  for (const ComputedAgain::Operand& operand : again.operands) chosen.operands.push_back(operand.placement);
-  const std::vector<bool> is_moved(op.operand_count(), false);
-  Cost cost = costs_.compute({op, sharding_rule(op), chosen, is_moved, {true}});
-  for (const auto& [operand, placement] : again.operands) {
-    const Placed& placed = placed_[operand.index];
-    if (placed.constant || !paid.emplace(std::pair(operand, placement), true).second) continue;
-    Cost moved;
-    const Version* from = nearest(placed, module_.value(operand).type, placement, moved);
-    check_internal(from != nullptr, "a value that follows from whole ones is not pending");
-    if (from->placement == placement) continue;
-    const ComputedAgain further = moved.bytes > 0 ? this->again(operand, placement) : ComputedAgain{};
-    cost += further ? std::min(moved, cost_again(operand, placement, further, paid)) : moved;
-  }
-  return cost;
-}
-
 const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cost& cost, ComputedAgain& again) {
   const Placed& placed = placed_[value.index];
   const Version* from = nearest(placed, module_.value(value).type, need, cost);
@@ -162,8 +175,7 @@ const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cos
   if (!found) return from;
   Cost again_cost;
   if (!found.is_of_less) {
-    Paid paid;
-    again_cost = cost_again(value, need, found, paid);
+    again_cost = OpsAgain(*this).price(value, need, found);
   } else if (!placed_[found.operands[0].value.index].constant) {
     ComputedAgain further;
     // The operand may itself be made again from a smaller one.

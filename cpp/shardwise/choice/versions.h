@@ -18,9 +18,7 @@
 // from around it: that would be reduced in every trip. Constants are made for each needed placement, outside all loops.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "shardwise/choice/choice_in_progress.h"
@@ -84,10 +82,7 @@ class Versions {
   // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
   const Version* chosen(ValueId value, PlacementId need, ComputedAgain& again);
   ComputedAgain again(ValueId value, PlacementId need) const;
-  // Of computing the op of the value again, with its operands. Each version is paid once, and kept in `paid`.
-  using Paid = std::map<std::pair<ValueId, PlacementId>, bool>;
-  Cost cost_again(ValueId value, PlacementId need, const ComputedAgain& again, Paid& paid);
-  bool follows_from_whole(ValueId value, PlacementId home) const;
+  class OpsAgain;  // chains of ops that are computed again
   bool is_pending(const Placed& placed) const;
   void compute_again(ValueId value, const ComputedAgain& again, PlacementId placement);
   void make_constant(ValueId value, PlacementId need);
