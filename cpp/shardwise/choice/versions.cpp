@@ -29,6 +29,23 @@ class Versions::OpsAgain {
            });
   }
 
+  // Returns the operand from which the op of the value can make this version again, or none if the version has to be moved.
+  ComputedAgain of(ValueId value, PlacementId need) const {
+    const OpId id = versions_.module_.value(value).op;
+    if (!id) return {};
+    const Placed& placed = versions_.placed_[value.index];
+    ComputedAgain found = computed_again(OpView(versions_.module_, id), need, versions_.placements_);
+    if (!found || versions_.is_pending(placed) || (!found.is_of_less && !placed.follows_from_whole)) return {};
+    for (const ComputedAgain::Operand& operand : found.operands) {
+      const Placed& from = versions_.placed_[operand.value.index];
+      // The operand must be visible wherever a version of the result may be made.
+      if (from.versions.empty() && !from.constant) return {};
+      if (from.depth > placed.depth || (found.is_of_less && from.constant && !placed.follows_from_whole)) return {};
+      if (!from.constant && versions_.is_pending(from)) return {};
+    }
+    return found;
+  }
+
   // Of computing the op of the value again, with its operands.
   Cost price(ValueId value, PlacementId need, const ComputedAgain& again) {
     constexpr size_t kMost = 256;  // a longer chain costs too much to price, and to run
@@ -46,7 +63,7 @@ class Versions::OpsAgain {
       const Version* from = versions_.nearest(placed, versions_.module_.value(operand).type, placement, moved);
       check_internal(from != nullptr, "a value that follows from whole ones is not pending");
       if (from->placement == placement) continue;
-      const ComputedAgain further = moved.bytes > 0 ? versions_.again(operand, placement) : ComputedAgain{};
+      const ComputedAgain further = moved.bytes > 0 ? of(operand, placement) : ComputedAgain{};
       cost += further ? std::min(moved, price(operand, placement, further)) : moved;
     }
     return cost;
@@ -149,29 +166,12 @@ bool Versions::is_pending(const Placed& placed) const {
   return home != nullptr && !home->unreduced.empty();
 }
 
-// Returns the operand from which the op of the value can make this version again, or none if the version has to be moved.
-ComputedAgain Versions::again(ValueId value, PlacementId need) const {
-  const OpId id = module_.value(value).op;
-  if (!id) return {};
-  const Placed& placed = placed_[value.index];
-  ComputedAgain found = computed_again(OpView(module_, id), need, placements_);
-  if (!found || is_pending(placed) || (!found.is_of_less && !placed.follows_from_whole)) return {};
-  for (const ComputedAgain::Operand& operand : found.operands) {
-    const Placed& from = placed_[operand.value.index];
-    // The operand must be visible wherever a version of the result may be made.
-    if (from.versions.empty() && !from.constant) return {};
-    if (from.depth > placed.depth || (found.is_of_less && from.constant && !placed.follows_from_whole)) return {};
-    if (!from.constant && is_pending(from)) return {};
-  }
-  return found;
-}
-
 const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cost& cost, ComputedAgain& again) {
   const Placed& placed = placed_[value.index];
   const Version* from = nearest(placed, module_.value(value).type, need, cost);
   check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
   if (from->placement == need) return from;
-  const ComputedAgain found = this->again(value, need);
+  const ComputedAgain found = OpsAgain(*this).of(value, need);
   if (!found) return from;
   Cost again_cost;
   if (!found.is_of_less) {
@@ -196,7 +196,7 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Compu
     if (version.placement == need) return &version;
     if (can_bring(placements_, version.placement, need)) possible.push_back(&version);
   }
-  const ComputedAgain other = this->again(value, need);
+  const ComputedAgain other = OpsAgain(*this).of(value, need);
   Cost cost;
   if (possible.size() < 2 && !other) return cheapest(value, need, cost, again);
   const ChosenText& decided = choice_.source(value, need, [&] {

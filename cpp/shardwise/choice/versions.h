@@ -81,7 +81,6 @@ class Versions {
   const Version* cheapest(ValueId value, PlacementId need, Cost& cost, ComputedAgain& again);
   // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
   const Version* chosen(ValueId value, PlacementId need, ComputedAgain& again);
-  ComputedAgain again(ValueId value, PlacementId need) const;
   class OpsAgain;  // chains of ops that are computed again
   bool is_pending(const Placed& placed) const;
   void compute_again(ValueId value, const ComputedAgain& again, PlacementId placement);
