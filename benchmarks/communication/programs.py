@@ -150,10 +150,32 @@ MOVEMENT = [
     moved("cumsum, fewest bytes", running_sum, 64, objective="bytes"),
     moved("reversed cumsum, fewest bytes", reversed_running_sum, 64, objective="bytes"),
     moved("sort along the sharded dim", lambda np, x: np.sort(x, 0), 896),
+    moved("fft along the sharded dim", lambda np, x: np.fft.fft(x, axis=0), 1344),
+    moved(
+        "30 heads and back",
+        lambda np, x: np.tanh(x.reshape(4, 30, 8)).reshape(4, 240),
+        384,
+        (4, 240),
+        given=COLUMNS,
+        out=COLUMNS,
+        mesh={"x": 4},
+    ),
     moved("max over the sharded dim", lambda np, x: np.max(x, 0), 112, (8, 32), out=X),
     moved("17 rows: tanh, then sum", lambda np, x: np.sum(np.tanh(x), 0), 192, (17, 32), out=()),
     moved("17 rows to columns", lambda np, x: x * 2, 204, (17, 24), out=COLUMNS),
 ]
+
+MOVEMENT.append(
+    Program(
+        "weights gathered inside the loss",
+        lambda library, w, x: library.grad(lambda w: library.np.sum((x @ library.shard(w)) ** 2), 0)(w),
+        ((32, 16), (64, 32)),
+        (X, X),
+        X,
+        3584,
+        LINE,
+    )
+)
 
 RESHARDS = [
     reshard((8, 16, 8), ("y", None, "x"), (None, ("x", "y")), 448, x=4, y=2),

@@ -72,6 +72,7 @@ TOOLS = (
     Tool(f"{CONFORMANCE}.random_programs --programs {{count}} --seed {{seed}} --processes 1 --several-meshes", 500),
     Tool(f"{CONFORMANCE}.spellings --programs {{count}} --seed {{seed}}", 3000),
     Tool(f"{CONFORMANCE}.known_places --programs {{count}} --seed {{seed}}", 50),
+    Tool(f"{CONFORMANCE}.needed_bytes --programs {{count}} --seed {{seed}}", 50),
     Tool(f"{CONFORMANCE}.reshards --pairs {{count}} --seed {{seed}}", 2000),
     Tool(f"{CONFORMANCE}.reshards --meshes {{count}} --seed {{seed}}", 200),
 )

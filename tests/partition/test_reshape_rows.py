@@ -45,7 +45,7 @@ COLUMNS = P(None, "x")
         ((3, 8, 4), (24, 4), COLUMNS, P("x"), [48]),
         ((3, 2, 8), (48,), P(None, None, "x"), P("x"), [24]),
         ((20, 12), (240,), COLUMNS, P("x"), [120, 120]),
-        ((3, 8), (4, 6), COLUMNS, COLUMNS, [28, 16]),
+        ((3, 8), (4, 6), COLUMNS, COLUMNS, [24, 16]),
     ],
 )
 def test_bytes_of_a_sharded_minor_dim(

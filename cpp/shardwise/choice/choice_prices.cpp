@@ -165,9 +165,12 @@ Price ChoicePrices::price_of_version(const VersionKey& key, const VersionChoice&
     case VersionChoice::kReshard: return costs_.reshard_price(value.type, version.from, key.placement);
     case VersionChoice::kAgain: {
       const OpView op(module_, value.op);
-      const OpChoice chosen{.operands = {computed_again(op, key.placement, placements_).placement},
-                            .results = {key.placement}};
-      return costs_.compute_price({op, sharding_rule(op), chosen, {true}, {true}});
+      OpChoice chosen{.operands = {}, .results = {key.placement}};
+      for (const ComputedAgain::Operand& operand : computed_again(op, key.placement, placements_).operands) {
+        chosen.operands.push_back(operand.placement);
+      }
+      const std::vector<bool> is_moved(op.operand_count(), true);
+      return costs_.compute_price({op, sharding_rule(op), chosen, is_moved, {true}});
     }
   }
   return {};

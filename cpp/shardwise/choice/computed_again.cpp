@@ -11,15 +11,18 @@ namespace shardwise {
 namespace {
 
 // Elementwise ops must make wider elements; movement ops must not drop any.
+bool makes_more(const OpView& op) {
+  const TensorType &from = op.module().type(op.operand(0)), &to = op.module().type(op.result());
+  // Not a bitcast of several elements to one.
+  if (op.def().traits.elementwise) return item_size(from.dtype) < item_size(to.dtype) && from.shape == to.shape;
+  return element_count(from.shape) <= element_count(to.shape) && !sharding_rule(op).empty();
+}
+
 bool can_be_made_again(const OpView& op) {
   const Traits& traits = op.def().traits;
-  if (op.operand_count() != 1 || op.result_count() != 1 || traits.annotates()) return false;
-  const TensorType &from = op.module().type(op.operand(0)), &to = op.module().type(op.result());
-  if (traits.elementwise) {
-    // Not a bitcast of several elements to one.
-    return item_size(from.dtype) < item_size(to.dtype) && from.shape == to.shape;
-  }
-  return traits.movement && element_count(from.shape) <= element_count(to.shape) && !sharding_rule(op).empty();
+  if (op.operand_count() == 0 || op.result_count() != 1 || traits.annotates() || traits.side_effect) return false;
+  if (traits.elementwise) return op.operand_count() > 1 || op.operand_type(0).shape == op.result_type().shape;
+  return traits.movement && op.operand_count() == 1 && makes_more(op);
 }
 
 // Gives the axes of each split dim of the result to the dim of the operand that has the same factor.
@@ -49,15 +52,33 @@ PlacementId operand_of_copies(const OpView& op, const Placement& wanted, const P
   return placements.of(type, std::move(dims), {}, Reducer::kNone, wanted.mesh);
 }
 
+PlacementId whole(const OpView& op, size_t operand, const Placement& wanted, const ProgramPlacements& placements) {
+  const TypeId type = op.module().value(op.operand(operand)).type;
+  return placements.of(type, std::vector<AxisList>(op.operand_type(operand).shape.size()), {}, Reducer::kNone,
+                       wanted.mesh);
+}
+
 }  // namespace
 
 ComputedAgain computed_again(const OpView& op, PlacementId result, const ProgramPlacements& placements) {
   if (!can_be_made_again(op)) return {};
   const Placement* wanted = placements.find(result);
-  if (op.def().traits.elementwise || wanted == nullptr) return {op.operand(0), result};
-  const PlacementId placement = operand_of_copies(op, *wanted, placements);
-  const bool copies = op.module().type(op.operand(0)).size() < op.module().type(op.result()).size();
-  return placement ? ComputedAgain{op.operand(0), placement, copies} : ComputedAgain{};
+  ComputedAgain again{.operands = {}, .is_of_less = op.operand_count() == 1 && makes_more(op)};
+  if (!op.def().traits.elementwise && wanted != nullptr) {
+    const PlacementId placement = operand_of_copies(op, *wanted, placements);
+    if (!placement) return {};
+    again.copies = op.operand_type(0).size() < op.result_type().size();
+    again.operands.push_back({op.operand(0), placement});
+    return again;
+  }
+  if (wanted != nullptr && !wanted->unreduced.empty() && op.operand_count() > 1) return {};
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    // A scalar for all elements is whole.
+    const bool is_alike = op.operand_type(i).shape == op.result_type().shape;
+    const PlacementId same = is_alike || wanted == nullptr ? result : whole(op, i, *wanted, placements);
+    again.operands.push_back({op.operand(i), same});
+  }
+  return again;
 }
 
 }  // namespace shardwise

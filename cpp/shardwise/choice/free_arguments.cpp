@@ -60,6 +60,11 @@ bool FreeArguments::split_again(const Choice& choice) {
       return use.index < operands.size() && operands[use.index] == argument.placement;
     };
     if (!std::ranges::all_of(module_.uses(argument.value), takes_it_split)) continue;
+    // A user that is computed again takes another part of it.
+    const auto is_other_part = [&](const auto& version) {
+      return version.first.value == argument.value && version.first.placement != argument.placement;
+    };
+    if (std::ranges::any_of(choice.versions, is_other_part)) continue;
     module_.value(argument.value).sharding = argument.split;
     is_any = true;
   }

@@ -82,7 +82,9 @@ class MadeVersions {
       case VersionChoice::kAgain: {
         if (!maker) return false;
         const ComputedAgain again = computed_again(OpView(module_, maker), need, placements_);
-        return again.operand && bring(again.operand, again.placement);
+        return again && std::ranges::all_of(again.operands, [&](const ComputedAgain::Operand& operand) {
+                 return bring(operand.value, operand.placement);
+               });
       }
       case VersionChoice::kMade: {
         const OpId constant = constants_[value.index];

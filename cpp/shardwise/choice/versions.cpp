@@ -2,11 +2,77 @@
 #include "shardwise/choice/versions.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
+
+// Chains of elementwise ops and copies whose first operands are whole on each device, or constants.
+class Versions::OpsAgain {
+ public:
+  explicit OpsAgain(Versions& versions) : versions_(versions) {}
+
+  bool follow_from_whole(ValueId value, PlacementId home) const {
+    const Placement* placement = versions_.placements_.find(home);
+    if (placement == nullptr || placement->is_fully_replicated())
+      return placement == nullptr || placement->unreduced.empty();
+    const OpId id = versions_.module_.value(value).op;
+    if (!id || !placement->unreduced.empty()) return false;
+    const ComputedAgain found = computed_again(OpView(versions_.module_, id), home, versions_.placements_);
+    return found && std::ranges::all_of(found.operands, [&](const ComputedAgain::Operand& operand) {
+             const Placed& placed = versions_.placed_[operand.value.index];
+             return (placed.constant || placed.follows_from_whole) && placed.depth == versions_.depth();
+           });
+  }
+
+  // Returns the operand from which the op of the value can make this version again, or none if the version has to be moved.
+  ComputedAgain of(ValueId value, PlacementId need) const {
+    const OpId id = versions_.module_.value(value).op;
+    if (!id) return {};
+    const Placed& placed = versions_.placed_[value.index];
+    ComputedAgain found = computed_again(OpView(versions_.module_, id), need, versions_.placements_);
+    if (!found || versions_.is_pending(placed) || (!found.is_of_less && !placed.follows_from_whole)) return {};
+    for (const ComputedAgain::Operand& operand : found.operands) {
+      const Placed& from = versions_.placed_[operand.value.index];
+      // The operand must be visible wherever a version of the result may be made.
+      if (from.versions.empty() && !from.constant) return {};
+      if (from.depth > placed.depth || (found.is_of_less && from.constant && !placed.follows_from_whole)) return {};
+      if (!from.constant && versions_.is_pending(from)) return {};
+    }
+    return found;
+  }
+
+  // Of computing the op of the value again, with its operands.
+  Cost price(ValueId value, PlacementId need, const ComputedAgain& again) {
+    constexpr size_t kMost = 256;  // a longer chain costs too much to price, and to run
+    const Cost never{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+    if (paid_.size() >= kMost) return never;
+    const OpView op(versions_.module_, versions_.module_.value(value).op);
+    OpChoice chosen{.operands = {}, .results = {need}};
+    for (const ComputedAgain::Operand& operand : again.operands) chosen.operands.push_back(operand.placement);
+    const std::vector<bool> is_moved(op.operand_count(), false);
+    Cost cost = versions_.costs_.compute({op, sharding_rule(op), chosen, is_moved, {true}});
+    for (const auto& [operand, placement] : again.operands) {
+      const Placed& placed = versions_.placed_[operand.index];
+      if (placed.constant || !paid_.emplace(std::pair(operand, placement), true).second) continue;
+      Cost moved;
+      const Version* from = versions_.nearest(placed, versions_.module_.value(operand).type, placement, moved);
+      check_internal(from != nullptr, "a value that follows from whole ones is not pending");
+      if (from->placement == placement) continue;
+      const ComputedAgain further = moved.bytes > 0 ? of(operand, placement) : ComputedAgain{};
+      cost += further ? std::min(moved, price(operand, placement, further)) : moved;
+    }
+    return cost;
+  }
+
+ private:
+  Versions& versions_;
+  std::map<std::pair<ValueId, PlacementId>, bool> paid_;  // each version is paid once
+};
 
 void Versions::leave() {
   const size_t left = depth();
@@ -18,7 +84,10 @@ void Versions::leave() {
 }
 
 void Versions::add(ValueId value, PlacementId home) {
-  placed_[value.index] = {.depth = depth(), .versions = {{home, depth()}}};
+  placed_[value.index] = {.depth = depth(),
+                          .versions = {{home, depth()}},
+                          .constant = {},
+                          .follows_from_whole = OpsAgain(*this).follow_from_whole(value, home)};
 }
 
 void Versions::move_home(ValueId value, PlacementId home) {
@@ -97,29 +166,21 @@ bool Versions::is_pending(const Placed& placed) const {
   return home != nullptr && !home->unreduced.empty();
 }
 
-// Returns the operand from which the op of the value can make this version again, or none if the version has to be moved.
-ComputedAgain Versions::again(ValueId value, PlacementId need) const {
-  const OpId id = module_.value(value).op;
-  const ComputedAgain found = id ? computed_again(OpView(module_, id), need, placements_) : ComputedAgain{};
-  if (!found.operand) return {};
-  const Placed& placed = placed_[value.index];
-  const Placed& from = placed_[found.operand.index];
-  // The operand must be visible wherever a version of the result may be made.
-  const bool is_movement = !from.versions.empty() && !from.constant && from.depth <= placed.depth;
-  return is_movement && !is_pending(placed) && !is_pending(from) ? found : ComputedAgain{};
-}
-
 const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cost& cost, ComputedAgain& again) {
   const Placed& placed = placed_[value.index];
   const Version* from = nearest(placed, module_.value(value).type, need, cost);
   check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
   if (from->placement == need) return from;
-  const ComputedAgain found = this->again(value, need);
-  if (!found.operand) return from;
+  const ComputedAgain found = OpsAgain(*this).of(value, need);
+  if (!found) return from;
   Cost again_cost;
-  ComputedAgain further;
-  // The operand may itself be made again from a smaller one.
-  cheapest(found.operand, found.placement, again_cost, further);
+  if (!found.is_of_less) {
+    again_cost = OpsAgain(*this).price(value, need, found);
+  } else if (!placed_[found.operands[0].value.index].constant) {
+    ComputedAgain further;
+    // The operand may itself be made again from a smaller one.
+    cheapest(found.operands[0].value, found.operands[0].placement, again_cost, further);
+  }
   // A part that is cut out of copies needs all of them first.
   if (found.copies ? again_cost > cost : again_cost >= cost) return from;
   cost = again_cost;
@@ -135,16 +196,16 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Compu
     if (version.placement == need) return &version;
     if (can_bring(placements_, version.placement, need)) possible.push_back(&version);
   }
-  const ComputedAgain other = this->again(value, need);
+  const ComputedAgain other = OpsAgain(*this).of(value, need);
   Cost cost;
-  if (possible.size() < 2 && !other.operand) return cheapest(value, need, cost, again);
+  if (possible.size() < 2 && !other) return cheapest(value, need, cost, again);
   const ChosenText& decided = choice_.source(value, need, [&] {
     const Version* best = cheapest(value, need, cost, again);
     return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
   });
   const std::string& text = decided.chosen;
   again = text == kOperand ? other : ComputedAgain{};
-  if (again.operand) return nullptr;
+  if (again) return nullptr;
   const auto found = std::ranges::find_if(
       possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
   if (found == possible.end()) {
@@ -207,10 +268,12 @@ void Versions::need(ValueId value, PlacementId need) {
 }
 
 void Versions::compute_again(ValueId value, const ComputedAgain& again, PlacementId placement) {
-  need(again.operand, again.placement);
-  const std::vector<Version>& versions = placed_[again.operand.index].versions;
-  const size_t at = std::max(depth_of_version(placed_[value.index]),
-                             std::ranges::find(versions, again.placement, &Version::placement)->depth);
+  size_t at = depth_of_version(placed_[value.index]);
+  for (const auto& [operand, operand_placement] : again.operands) {
+    need(operand, operand_placement);
+    const std::vector<Version>& versions = placed_[operand.index].versions;
+    at = std::max(at, std::ranges::find(versions, operand_placement, &Version::placement)->depth);
+  }
   keep(value, placement, at, {VersionChoice::kAgain, {}});
 }
 

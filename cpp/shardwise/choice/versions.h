@@ -65,9 +65,10 @@ class Versions {
     size_t depth;  // of its region in scopes_
   };
   struct Placed {
-    size_t depth = 0;               // of the region where the value is defined
-    std::vector<Version> versions;  // home first
-    OpId constant = {};             // instead of a home
+    size_t depth = 0;                 // of the region where the value is defined
+    std::vector<Version> versions;    // home first
+    OpId constant = {};               // instead of a home
+    bool follows_from_whole = false;  // each device can make any part of it by itself
   };
   struct Scope {
     RegionId region;
@@ -80,7 +81,7 @@ class Versions {
   const Version* cheapest(ValueId value, PlacementId need, Cost& cost, ComputedAgain& again);
   // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
   const Version* chosen(ValueId value, PlacementId need, ComputedAgain& again);
-  ComputedAgain again(ValueId value, PlacementId need) const;
+  class OpsAgain;  // chains of ops that are computed again
   bool is_pending(const Placed& placed) const;
   void compute_again(ValueId value, const ComputedAgain& again, PlacementId placement);
   void make_constant(ValueId value, PlacementId need);

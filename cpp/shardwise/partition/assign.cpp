@@ -10,6 +10,7 @@
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/partition/op_writer.h"
 #include "shardwise/partition/region_writer.h"
+#include "shardwise/partition/split_sums.h"
 
 namespace shardwise {
 namespace {
@@ -150,7 +151,9 @@ class Assignment {
 Module assign(Module module, PassContext& context) {
   if (context.choice == nullptr || context.choice->is_written) module = choose(std::move(module), context);
   context.choice->is_written = true;
-  return Assignment(module, *context.choice).run();
+  Module assigned = Assignment(module, *context.choice).run();
+  split_sums(assigned);
+  return assigned;
 }
 
 }  // namespace shardwise

@@ -81,8 +81,11 @@ ValueId VersionWriter::get(ValueId source, PlacementId need, const Cause& cause)
     }
     case VersionChoice::kAgain: {
       const OpView op(source_, source_.value(source).op);
-      const ValueId operand = get(op.operand(0), computed_again(op, need, placements_).placement, cause);
-      made = make_again(source, {&operand, 1}, at);
+      std::vector<ValueId> operands;
+      for (const auto& [value, placement] : computed_again(op, need, placements_).operands) {
+        operands.push_back(get(value, placement, cause));
+      }
+      made = make_again(source, operands, at);
       break;
     }
     case VersionChoice::kMade: made = make_again(source, {}, at); break;

@@ -35,6 +35,9 @@ __all__ = ["Derivative", "FlatFunction", "canonical_dtype", "shape_of", "with_de
 _PLATFORMS = ("tpu", "cpu")  # on TPUs, linear algebra is not a call of LAPACK
 _LARGEST_CONSTANT = 16  # elements; a larger one is an operand of its own
 _PLACE = re.compile(r'loc\("([^"]*)":\d+:\d+(?: to (?:\d+)?:\d+)?\)')
+_POSITIONS = "shardwise.positions = true"
+_COLLECTIVE = re.compile(r'("stablehlo\.(?:all_|collective_|reduce_scatter)\w*"\([^\n]*?\) <\{)')
+_DEVICE_NUMBER = re.compile(r"(= stablehlo\.partition_id)(?= :)")
 _MESH = re.compile(r"^(\s*sdy\.mesh @.* = <\[[^\]]*\])>", re.MULTILINE)
 
 
@@ -176,7 +179,8 @@ def _is_large(value: Any) -> bool:
 def with_device_ids(text: str, mesh: Mesh | None) -> str:
     """A text of JAX, which has no device ids, with those of ``mesh`` in all meshes of as many devices.
 
-    `sdy.mesh @mesh = <["x"=2]>` becomes `sdy.mesh @mesh = <["x"=2], device_ids=[1, 0]>`.
+    `sdy.mesh @mesh = <["x"=2]>` becomes `sdy.mesh @mesh = <["x"=2], device_ids=[1, 0]>`. The ids in JAX's collectives
+    are positions in the mesh: these ops are marked with `shardwise.positions`.
     """
     ids = () if mesh is None else mesh._core.device_ids
     if not ids:
@@ -186,7 +190,8 @@ def with_device_ids(text: str, mesh: Mesh | None) -> str:
         count = math.prod(int(size) for size in re.findall(r'"=(\d+)', found[1]))
         return f"{found[1]}, device_ids={list(ids)}>" if count == len(ids) else found[0]
 
-    return _MESH.sub(completed, text)
+    text = _COLLECTIVE.sub(rf"\1{_POSITIONS}, ", _MESH.sub(completed, text))
+    return _DEVICE_NUMBER.sub(rf"\1 {{{_POSITIONS}}}", text)
 
 
 def _without_own_places(text: str) -> str:

@@ -31,7 +31,8 @@ class Program:
 
     Attributes:
         bound: bytes that one device may receive.
-        expected: the results, by NumPy.
+        expected: the result or results, by NumPy.
+        tolerance: of floats that are computed, relative and absolute; 0 for equal bits.
     """
 
     name: str
@@ -41,8 +42,9 @@ class Program:
     given: tuple[Any, ...]
     wanted: Any
     bound: float
-    expected: np.ndarray
+    expected: Any
     is_jax: bool = False
+    tolerance: float = 0
 
     def compiled(self) -> Any:
         """The program, for the fewest bytes."""

@@ -125,3 +125,23 @@ def test_orders_that_jax_refuses_are_an_error_of_jax() -> None:
 
     with pytest.raises(ValueError, match=r"^Received incompatible devices for jitted computation"):
         sw.from_jax(f).lower(X)
+
+
+@each_order
+def test_collectives_of_positions(order: list[int]) -> None:
+    """The ids in JAX's collectives, and its numbers of devices, are positions of the mesh."""
+
+    def region(x: Any) -> Any:
+        moved = jax.lax.ppermute(x, "x", [(0, 1), (1, 2), (3, 0)])
+        grouped = jax.lax.psum(moved, "x", axis_index_groups=[[0, 2], [1, 3]])
+        return grouped * 10 + jax.lax.axis_index("x") + jax.lax.all_gather(x, "y").sum(0)
+
+    def f(x: Any) -> Any:
+        return jax.shard_map(region, mesh=mesh_of(order), in_specs=Q("x", "y"), out_specs=Q("x", "y"), check_vma=False)(
+            x
+        )
+
+    mesh = sw.Mesh({"x": 4, "y": 2}, order)
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    found = sw.jit(sw.from_jax(f), mesh=mesh, in_shardings=P("x", "y"), out_shardings=P("x", "y"))(x)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(jax.jit(f)(x)))

@@ -296,6 +296,15 @@ bool ComputeShardings::is_sharded_along(const std::vector<std::vector<AxisList>>
   return false;
 }
 
+namespace {
+
+std::vector<AxisList> suited_result(const Method& method, const OpView& op, const ShardingRule& rule,
+                                    std::span<const AxisList> operand) {
+  return method.result == nullptr ? std::vector<AxisList>{} : method.result(op, rule, operand);
+}
+
+}  // namespace
+
 void ComputeShardings::add_where_they_are(std::span<const Placement* const> placements, const AxisList& passed,
                                           Reducer passed_reducer) {
   for (size_t m = 0; m < methods_.size(); ++m) {
@@ -320,6 +329,8 @@ void ComputeShardings::add_where_they_are(std::span<const Placement* const> plac
       }
       add_placed(method, std::move(placed), passed, passed_reducer);
     }
+    std::vector<AxisList>& result = tensors[rule_.result_tensor(0)] = suited_result(method, op_, rule_, tensors[0]);
+    if (!result.empty()) add_placed(method, std::move(tensors), passed, passed_reducer);
   }
 }
 

@@ -17,6 +17,8 @@ constexpr std::string_view kGroups = "replica_groups";
 constexpr std::string_view kPairs = "source_target_pairs";
 // Of the ids of an op: they are positions along these manual axes, in the form of #stablehlo.replica_group_mesh_axes.
 constexpr std::string_view kAlong = "shardwise.along";
+// The ids of an op are positions in the mesh, whatever devices are there (names_positions).
+constexpr std::string_view kPositions = "shardwise.positions";
 constexpr std::string_view kPutIntoRegion =
     "write the function on whole arrays, or put the op into a region of sdy.manual_computation";
 
@@ -77,7 +79,7 @@ class Places {
                           str(device));
     }
     if (mesh_ == nullptr) return {};
-    Place place{.row = 0, .free = mesh_->logical_index(device)};
+    Place place{.row = 0, .free = names_positions(op_) ? device : mesh_->logical_index(device)};
     for (size_t axis = 0; axis < axes_.count(); ++axis) {
       const int64_t stride = axes_.stride_in_mesh(axis), digit = place.free / stride % axes_.size(axis);
       place.row += digit * strides_[axis];
@@ -255,6 +257,8 @@ PositionLists positions_along(const OpView& op, const BatchAxes& axes, const Str
 
 }  // namespace
 
+bool names_positions(const OpView& op) { return op.attrs().find(kPositions) != nullptr; }
+
 RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids) {
   if (const auto* along = op.attrs().find<StructAttr>(kGroups)) return groups_along(op, axes, Attrs(along->fields));
   const GroupList groups = listed(op, kGroups);
@@ -292,6 +296,22 @@ RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids) {
   }
   for (const Dims& group : rows) found.rows.insert(found.rows.end(), group.begin(), group.end());
   return found;
+}
+
+bool lists_other_groups(const OpView& op, const BatchAxes& axes) {
+  const bool is_listed = op.attrs().find<DenseAttr>(kGroups) != nullptr && op.attrs().find(kAlong) == nullptr;
+  if (!is_listed || axes.mesh() == nullptr || channel_of(op) == 0) return false;
+  const GroupList groups = listed(op, kGroups);
+  const auto is_alone = [](const Dims& group) { return group.size() == 1; };
+  if (std::ranges::all_of(groups, is_alone)) return false;
+  try {
+    const Places places(op, axes);
+    const GroupList rows = rows_of_groups(op, places, groups);
+    expect_whole_groups(op, places.rows(), rows);
+    return !order_of_members(axes, places, rows);
+  } catch (const Error&) {
+    return false;  // read_groups tells what is wrong with them
+  }
 }
 
 // ---- permutations --------------------------------------------------------------------------------------------------

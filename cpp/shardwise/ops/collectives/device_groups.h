@@ -27,11 +27,18 @@ struct RowGroups {
   int64_t size = 1;           // rows in a group
 };
 
+// Whether the ids of an op count the positions of the mesh, as in JAX's texts, and not its device ids: the attribute
+// shardwise.positions.
+bool names_positions(const OpView& op);
+
 // Whether an op has the attribute use_global_device_ids. The ids of others name partitions if they have a channel.
 enum class GroupIds : uint8_t { kGlobalIfAttribute, kPartitions };
 
 // Throws UnsupportedError if the groups do not match manual axes, and ShardingError for invalid ids.
 RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids);
+
+// Whether the groups that a collective lists are none of these axes, nor all of them, though parts of the axes may be.
+bool lists_other_groups(const OpView& op, const BatchAxes& axes);
 
 // A permutation: along `axes`, row i is the old row sources[i], or zeros where that is -1.
 struct RowMoves {

@@ -266,14 +266,15 @@ ValueId build_partition_ids(Builder& builder, const OpView& op, const BatchAxes&
   }
   const Dims sizes = axes.sizes(axes.all());
   // Rows that are devices in order need no table.
-  if (mesh.device_ids().empty() && all == sort_and_merge(all)) {
+  const bool counts = mesh.device_ids().empty() || names_positions(op);
+  if (counts && all == sort_and_merge(all)) {
     return build_iota(builder, DType::kU32, Dims{element_count(sizes)}, 0);
   }
   Dims numbers, position(sizes.size(), 0);
   do {
     int64_t index = 0;
     for (size_t axis = 0; axis < sizes.size(); ++axis) index += position[axis] * axes.stride_in_mesh(axis);
-    numbers.push_back(mesh.device_at(index));
+    numbers.push_back(counts ? index : mesh.device_at(index));
   } while (next_index(position, sizes));
   return build_list(builder, DType::kU32, numbers);
 }

@@ -20,6 +20,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/indexing/indexing.h"
 #include "shardwise/ops/indexing/known_rows.h"
+#include "shardwise/ops/indexing/known_writes.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/known_integers.h"
 
@@ -243,9 +244,15 @@ ValueId fold_scatter(Builder& builder, const OpView& op) {
     const auto d = static_cast<size_t>(dim);
     if (known.number() == 0 && indexing.slice[d] == indexing.operand[d]) {
       components.take_away(i);
+    } else if (known.number() && components.count() == 1) {
+      if (const ValueId written = build_known_window(builder, op, *known.number())) return written;
     } else if (known.line && can_be_paired(dims, dim, known.dim)) {
       const std::vector<int64_t> rows = numbers_of(*known.line);
-      if (std::ssize(rows) != indexing.operand[static_cast<size_t>(dim)] || !counts_from_zero(rows)) continue;
+      if (std::ssize(rows) != indexing.operand[static_cast<size_t>(dim)] || !counts_from_zero(rows)) {
+        if (components.count() != 1) continue;
+        if (const ValueId written = build_known_writes(builder, op, rows)) return written;
+        continue;
+      }
       pair_dims(dims, dim, known.dim);
       components.take_away(i);
     }

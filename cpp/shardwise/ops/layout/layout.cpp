@@ -266,7 +266,8 @@ void batch_reverse(BatchContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr Method kReshapeMethods[] = {{kExchange, uneven_factors_of_reshape, nullptr, partition_by_rows}};
+constexpr Method kReshapeMethods[] = {
+    {kExchange, uneven_factors_of_reshape, nullptr, partition_by_rows, false, result_of_rows}};
 
 constexpr OpDef kLayoutOps[] = {
     moving({.name = "stablehlo.transpose",

@@ -23,6 +23,8 @@ std::span<const OpDef> layout_ops();
 //   12x12 -> 144 on x=8      each device has two rows of 12, and receives what it lacks of its 18 elements
 std::vector<FactorId> uneven_factors_of_reshape(const OpView& op, const ShardingRule& rule);
 void partition_by_rows(PartitionContext& context);
+// The first dim of each group gets the axes that its operand has: 60 columns of 30 heads on x=8 are 4 heads each.
+std::vector<AxisList> result_of_rows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> operand);
 
 // OpDef::fold of reverse, for reverses that undo each other; annotated values and those that others read stay:
 //

@@ -71,6 +71,19 @@ bool is_uneven(const OpView& op, ValueId value, const Dims& shape, Side side, Si
   return false;
 }
 
+// Whether an axis of the mesh does not divide the first dim of a side with several.
+bool may_be_uneven(const OpView& op, const Group& group) {
+  const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
+  const auto is_cut = [&](const Dims& shape, Side side) {
+    const size_t major = major_dim(shape, side);
+    if (major + 1 >= side.end) return false;
+    return std::ranges::any_of(op.module().meshes, [&](const auto& mesh) {
+      return std::ranges::any_of(mesh->axes(), [&](const auto& axis) { return shape[major] % axis.size != 0; });
+    });
+  };
+  return is_cut(from, group.from) || is_cut(to, group.to);
+}
+
 // One side of a group, as rows of a line of consecutive elements that is sharded:
 //
 //   (24,) [{"x"}]            1 row of 24
@@ -268,6 +281,27 @@ void partition_by_rows(PartitionContext& context) {
   context.set_result(0, ExchangedReshape(context).run(), result_padding(context.result_layout(0)));
 }
 
+std::vector<AxisList> result_of_rows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> operand) {
+  if (rule.empty()) return {};
+  const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
+  std::vector<AxisList> result(to.size());
+  bool is_uneven = false;
+  for (const Group& group : groups_of(from, to)) {
+    AxisList axes;
+    bool is_even = true;
+    for (size_t d = group.from.begin; d < group.from.end; ++d) {
+      is_even = is_even && from[d] % product(operand[d]) == 0;
+      append_merged(axes, operand[d]);
+    }
+    const size_t major = major_dim(to, group.to);
+    if (axes.empty() || major == group.to.end) continue;
+    const bool is_one_dim = group.from.end - group.from.begin == 1 && group.to.end - group.to.begin == 1;
+    is_uneven = is_uneven || (!is_one_dim && (!is_even || to[major] % product(axes) != 0));
+    result[major] = std::move(axes);
+  }
+  return is_uneven ? result : std::vector<AxisList>{};
+}
+
 std::vector<FactorId> uneven_factors_of_reshape(const OpView& op, const ShardingRule& rule) {
   if (op.module().meshes.empty() || rule.empty()) return {};
   const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
@@ -276,7 +310,7 @@ std::vector<FactorId> uneven_factors_of_reshape(const OpView& op, const Sharding
   std::vector<FactorId> factors;
   for (const Group& group : groups_of(from, to)) {
     const bool moves = is_assigned || is_uneven(op, op.operand(0), from, group.from, group.to) ||
-                       is_uneven(op, op.result(), to, group.to, group.from);
+                       is_uneven(op, op.result(), to, group.to, group.from) || may_be_uneven(op, group);
     if (!moves) continue;
     for (size_t d = group.from.begin; d < group.from.end; ++d) factors.push_back(rule.dim(0, d)[0]);
     for (size_t d = group.to.begin; d < group.to.end; ++d) factors.push_back(rule.dim(rule.result_tensor(0), d)[0]);

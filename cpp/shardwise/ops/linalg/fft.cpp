@@ -58,11 +58,6 @@ ShardingRule rule_fft(const OpView& op) {
 
 // ---- gradient and batch ---------------------------------------------------------------------------------------------
 
-ValueId build_fft(Builder& builder, ValueId operand, FftType type, const IntArray& length) {
-  const EnumAttr name{"stablehlo", "fft_type", kTypes[static_cast<size_t>(type)]};
-  return builder.create("stablehlo.fft", {operand}, Attrs{{"fft_length", length}, {"fft_type", name}});
-}
-
 // How often each element of the half counts in the whole: twice, but for the first and, if the length is even, the
 // last.
 ValueId build_counts(Builder& builder, const TensorType& type, int64_t n) {
@@ -117,10 +112,16 @@ OpCost cost_fft(const OpView& op, const LocalTypes& types) {
   return cost;
 }
 
+constexpr Method kFftMethods[] = {
+    {"another dim", transformed_factors, placements_along_batch, nullptr},
+    {"pencils", transformed_factors, placements_of_pencils, partition_by_pencils},
+};
+
 constexpr OpDef kFftOps[] = {{
     .name = "stablehlo.fft",
     .infer = infer_fft,
     .rule = rule_fft,
+    .methods = kFftMethods,
     .prepare = prepare_fft,
     .cost = cost_fft,
     .vjp = vjp_fft,
@@ -138,6 +139,11 @@ std::span<const OpDef> fft_ops() { return kFftOps; }
 FftType fft_type(const Attrs& attrs) {
   const auto* found = std::ranges::find(kTypes, attrs.get<EnumAttr>("fft_type").value);
   return static_cast<FftType>(found - kTypes.begin());
+}
+
+ValueId build_fft(Builder& builder, ValueId operand, FftType type, const IntArray& length) {
+  const EnumAttr name{"stablehlo", "fft_type", kTypes[static_cast<size_t>(type)]};
+  return builder.create("stablehlo.fft", {operand}, Attrs{{"fft_length", length}, {"fft_type", name}});
 }
 
 }  // namespace shardwise

@@ -15,6 +15,15 @@ std::span<const OpDef> fft_ops();
 
 enum class FftType : uint8_t { kFft, kIfft, kRfft, kIrfft };
 FftType fft_type(const Attrs& attrs);
+ValueId build_fft(Builder& builder, ValueId operand, FftType type, const IntArray& length);
 std::optional<Kernel> prepare_fft(const OpView& op, const KernelTypes& types);
+
+// Dims that are transformed and sharded (fft_partition.cpp).
+std::vector<FactorId> transformed_factors(const OpView& op, const ShardingRule& rule);
+void placements_along_batch(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                            std::vector<OpPlacement>& found);
+void placements_of_pencils(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                           std::vector<OpPlacement>& found);
+void partition_by_pencils(PartitionContext& context);
 
 }  // namespace shardwise

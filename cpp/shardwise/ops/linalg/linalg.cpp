@@ -119,7 +119,7 @@ void register_linalg_calls() {
   // Text of JAX has the forward calls only; their gradients are rules of JAX, not of the calls.
   constexpr std::string_view kOfText = "use sw.from_jax, which differentiates the JAX function";
   add_calls(lapack_calls(), false, kOfText);
-  add_calls(tpu_linalg_calls(), false, kOfText);
+  add_calls(tpu_linalg_calls(), true, kOfText);
   add_calls(decomposition_calls(), true, "it has no gradient");
 }
 

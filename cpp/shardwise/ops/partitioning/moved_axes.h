@@ -12,8 +12,7 @@
 
 namespace shardwise {
 
-// Adds a placement for each other factor that has no axes and an element for each shard. All of `whole` must end
-// without axes.
+// Adds a placement for each way to give the axes of `whole` to other factors that have none.
 void placements_along_other_dims(const ShardingRule& rule, std::span<const FactorId> whole,
                                  std::span<const AxisList> axes, std::vector<OpPlacement>& found);
 

@@ -30,6 +30,7 @@
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/windows.h"
+#include "shardwise/ops/window/cumulative_rows.h"
 #include "shardwise/ops/window/reduce_window.h"
 
 namespace shardwise {
@@ -37,21 +38,6 @@ namespace {
 
 // The program must be the same text for every number of devices. So these ops are emitted even if they change nothing,
 // as where a shard has one row.
-
-// The slice [start, limit) of one dim.
-ValueId part(Builder& builder, ValueId value, size_t dim, int64_t start, int64_t limit) {
-  Dims limits = builder.module().type(value).shape, starts(limits.size(), 0);
-  starts[dim] = start;
-  limits[dim] = limit;
-  return create_slice(builder, value, starts, limits);
-}
-
-// `row` has one row where `shape` has several.
-ValueId repeated(Builder& builder, ValueId row, const Dims& shape) {
-  return builder.create("stablehlo.broadcast_in_dim", {row},
-                        Attrs{{"broadcast_dimensions", identity_dims(static_cast<int64_t>(shape.size()))}},
-                        {builder.context().tensor(builder.module().type(row).dtype, shape)});
-}
 
 enum class Totals : uint8_t { kGathered, kByColumns, kPassedOn };
 
@@ -83,12 +69,9 @@ class TotalsScan {
     const ValueId all = explained(create_all_gather(builder_, context_.mesh(), totals, dim_, layout_.axes));
     const Dims shape = builder_.module().type(all).shape;
     const auto dim = static_cast<int64_t>(dim_);
-    const Dims row{layout_.shards};
-    const ValueId own = build_broadcast(builder_, context_.axis_index(layout_.axes), row, {});
-    const ValueId index = build_iota(builder_, builder_.module().type(own).dtype, row, 0);
     // Not the own total: the rows of this shard have it already.
-    const char* direction = prefix_ == Prefix::kForward ? "LT" : "GT";
-    const ValueId before = build_compare(builder_, direction, index, own);
+    const ValueId before =
+        build_other_shards(builder_, context_.axis_index(layout_.axes), layout_.shards, prefix_ == Prefix::kForward);
     const ValueId mask = build_broadcast(builder_, before, shape, Dims{dim});
     const ValueId masked = builder_.create("stablehlo.select", {mask, all, build_splat(builder_, shape, neutral_)});
     const ValueId reduced = build_reduce(builder_, masked, {}, reducer_, Dims{dim});
@@ -141,9 +124,9 @@ class TotalsScan {
     const TensorType type = builder_.module().type(rows);
     const ValueId first = build_splat(builder_, Dims{1, type.shape[1]}, neutral_);
     if (prefix_ == Prefix::kForward) {
-      return build_concatenate(builder_, {first, part(builder_, rows, 0, 0, type.shape[0] - 1)}, 0);
+      return build_concatenate(builder_, {first, rows_between(builder_, rows, 0, 0, type.shape[0] - 1)}, 0);
     }
-    return build_concatenate(builder_, {part(builder_, rows, 0, 1, type.shape[0]), first}, 0);
+    return build_concatenate(builder_, {rows_between(builder_, rows, 0, 1, type.shape[0]), first}, 0);
   }
 
   PartitionContext& context_;
@@ -178,7 +161,7 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
   const ValueId share = build_init_share(builder, init, reducer, window, from);
   const ValueId slice =
       build_dynamic_slice(builder, build_pad(builder, share, init, Dims(ndim, 0), high), starts, local);
-  return repeated(builder, slice, layout.local_shape());
+  return repeated_row(builder, slice, layout.local_shape());
 }
 
 void partition_cumulative(PartitionContext& context, Totals form) {
@@ -214,9 +197,9 @@ void partition_cumulative(PartitionContext& context, Totals form) {
     const int64_t last = prefix == Prefix::kForward ? block - 1 : 0;
     const Dims shape = builder.module().type(value).shape;
     if (element_count(shape) == 0) break;
-    const ValueId totals = part(builder, value, dim, last, last + 1);
+    const ValueId totals = rows_between(builder, value, dim, last, last + 1);
     const ValueId before = TotalsScan(context, form, reducer, dim, prefix).run(totals);
-    value = builder.create(reducer_op_name(reducer), {repeated(builder, before, shape), value});
+    value = builder.create(reducer_op_name(reducer), {repeated_row(builder, before, shape), value});
   }
   if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window, wide), value});
   context.set_result(0, build_convert(builder, value, dtype), result_padding(layout));
@@ -224,9 +207,35 @@ void partition_cumulative(PartitionContext& context, Totals form) {
 
 }  // namespace
 
-void partition_by_gathered_totals(PartitionContext& context) { partition_cumulative(context, Totals::kGathered); }
+ValueId rows_between(Builder& builder, ValueId value, size_t dim, int64_t start, int64_t limit) {
+  Dims limits = builder.module().type(value).shape, starts(limits.size(), 0);
+  starts[dim] = start;
+  limits[dim] = limit;
+  return create_slice(builder, value, starts, limits);
+}
 
-void partition_by_totals(PartitionContext& context) { partition_cumulative(context, Totals::kByColumns); }
+ValueId repeated_row(Builder& builder, ValueId row, const Dims& shape) {
+  return builder.create("stablehlo.broadcast_in_dim", {row},
+                        Attrs{{"broadcast_dimensions", identity_dims(static_cast<int64_t>(shape.size()))}},
+                        {builder.context().tensor(builder.module().type(row).dtype, shape)});
+}
+
+ValueId build_other_shards(Builder& builder, ValueId own, int64_t shards, bool before) {
+  const Dims row{shards};
+  const ValueId place = build_broadcast(builder, own, row, {});
+  const ValueId index = build_iota(builder, builder.module().type(place).dtype, row, 0);
+  return build_compare(builder, before ? "LT" : "GT", index, place);
+}
+
+void partition_by_gathered_totals(PartitionContext& context) {
+  if (!op_reducer(context.op())) return partition_region_by_gathered_totals(context);
+  partition_cumulative(context, Totals::kGathered);
+}
+
+void partition_by_totals(PartitionContext& context) {
+  if (!op_reducer(context.op())) return partition_region_by_totals(context);
+  partition_cumulative(context, Totals::kByColumns);
+}
 
 void partition_by_chain(PartitionContext& context) { partition_cumulative(context, Totals::kPassedOn); }
 

@@ -18,6 +18,7 @@
 #include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/windows.h"
+#include "shardwise/ops/window/cumulative_rows.h"
 
 namespace shardwise {
 namespace {
@@ -89,7 +90,12 @@ std::vector<FactorId> cumulative_factors(const OpView& op, const ShardingRule& r
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     if (window.prefix(dim, shape[dim]) != Prefix::kNone) factors.push_back(rule.dim(0, dim)[0]);
   }
-  return factors.empty() || op_reducer(op) ? factors : std::vector<FactorId>{};
+  const bool scans = factors.empty() || op_reducer(op) || !neutral_inits(op).empty();
+  return scans ? factors : std::vector<FactorId>{};
+}
+
+std::vector<FactorId> chain_factors(const OpView& op, const ShardingRule& rule) {
+  return op_reducer(op) ? cumulative_factors(op, rule) : std::vector<FactorId>{};
 }
 
 // Windows along another sharded dim are no part of it.
@@ -226,7 +232,7 @@ void batch_reduce_window(BatchContext& context) {
 constexpr Method kReduceWindowMethods[] = {
     {"gathered totals", cumulative_factors, placements_of_totals, partition_by_gathered_totals},
     {"totals", cumulative_factors, placements_of_totals, partition_by_totals},
-    {"chain", cumulative_factors, placements_of_totals, partition_by_chain},
+    {"chain", chain_factors, placements_of_totals, partition_by_chain},
     {"another dim", cumulative_factors, placements_of_cumulative, nullptr},
     {kExchange, window_factors, nullptr, partition_by_windows},
 };

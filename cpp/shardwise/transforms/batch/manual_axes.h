@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The axes of a manual computation, cut where its shardings cut them, and along which its values are split:
+// The axes of a manual computation, cut where its shardings or the groups of its collectives cut them, and along which its
+// values are split:
 //
 //   sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x":(1)2}]>] manual_axes={"x", "y"}    axes x:(1)2, x:(2)2, y
 #pragma once
