@@ -3,12 +3,13 @@
 
     python examples/gpt.py --folder run --devices 8               # stop it with Ctrl-C, or kill -9
     python examples/gpt.py --folder run --devices 6               # goes on after the last whole step
-    python examples/gpt.py --text my_book.txt --steps 2000
+    python examples/gpt.py --text my_book.txt --steps 2000 --decay-steps 2000
 
 The layers are one scan whose body is computed again in the backward pass. A step adds up the gradients of its
 microbatches, and the update of each weight is split over the devices (`shard_update`): weights and moments are float32
 and stay split between steps, and the model receives the weights in bfloat16. There is no annotation but that of the
-batch.
+batch. A checkpoint also has the options that the numbers of a run depend on: the schedule is the same however often the
+run is stopped, and whatever `--steps` is.
 """
 
 from __future__ import annotations
@@ -100,12 +101,39 @@ def training_step(optimizer: Any, microbatches: int, dtype: Any) -> Callable[[An
     return step
 
 
+def characters_of(file: str, length: int) -> tuple[np.ndarray, int]:
+    """The characters of a file as numbers, and how many different ones there are."""
+    characters, numbers = np.unique(np.frombuffer(Path(file).read_bytes(), np.uint8), return_inverse=True)
+    if len(numbers) <= length:
+        raise SystemExit(f"gpt.py: --text must have more than {length} characters, got {len(numbers)} in {file}")
+    return numbers.astype(np.int32), len(characters)
+
+
+def batch_of(numbers: np.ndarray, length: int, rows: int, step: int) -> np.ndarray:
+    """The rows of text of a step, drawn from its number: a run that is resumed sees the same ones."""
+    starts = np.random.default_rng(step).integers(0, len(numbers) - length, rows)
+    return np.stack([numbers[start : start + length + 1] for start in starts])
+
+
+def resumed(first: dict[str, Any], options: argparse.Namespace) -> tuple[dict[str, Any], int]:
+    """The newest step in the folder with its number, or the first state and 0."""
+    done = sw.latest(options.folder)
+    if done is None:
+        return first, 0
+    found = sw.load(options.folder, like=first)
+    if found["options"] != first["options"]:
+        began, got = (" ".join(f"--{name} {value}" for name, value in run["options"].items()) for run in (found, first))
+        way_out = "pass the same ones, or another --folder"
+        raise SystemExit(f"gpt.py: the run in {options.folder} began with {began}, got {got}; {way_out}")
+    print(f"resumed after step {done} on {options.devices} devices", flush=True)
+    return found, done
+
+
 def train(options: argparse.Namespace) -> None:
     """Train from the newest step in the folder on."""
-    text = np.frombuffer(Path(options.text).read_bytes(), np.uint8)
-    characters, numbers = np.unique(text, return_inverse=True)
-    sizes, dtype = Sizes(len(characters)), np.dtype(sw.bfloat16 if options.dtype == "bfloat16" else options.dtype)
-    schedule = sw.optim.warmup_cosine_decay_schedule(0.0, options.rate, 20, max(options.steps, 21))
+    numbers, count = characters_of(options.text, Sizes.length)
+    sizes, dtype = Sizes(count), np.dtype(sw.bfloat16 if options.dtype == "bfloat16" else options.dtype)
+    schedule = sw.optim.warmup_cosine_decay_schedule(0.0, options.rate, 20, options.decay_steps)
     optimizer = sw.optim.chain(sw.optim.clip_by_global_norm(1.0), sw.optim.adamw(schedule))
     narrow = {"gather_dtype": "bfloat16"} if options.dtype == "bfloat16" else {}
     step_of = sw.jit(
@@ -113,21 +141,16 @@ def train(options: argparse.Namespace) -> None:
         donate_argnums=0, shard_update="data", **narrow,
     )  # fmt: skip
     params = init(sw.random.key(0), sizes)
-    state, done = (params, optimizer.init(params)), sw.latest(options.folder)
-    if done is not None:
-        state = sw.load(options.folder, like=state)
-        print(f"resumed after step {done} on {options.devices} devices", flush=True)
-    began = time.perf_counter()
-    for number in range((done or 0) + 1, options.steps + 1):
-        random = np.random.default_rng(number)  # each step draws its batch from its own number
-        starts = random.integers(0, len(numbers) - sizes.length, options.batch)
-        batch = np.stack([numbers[start : start + sizes.length + 1] for start in starts]).astype(np.int32)
-        state, loss = step_of(state, batch)
-        sw.save(options.folder, state, step=number, keep=2, async_=True)
+    kept = {"decay-steps": options.decay_steps, "rate": options.rate, "batch": options.batch}
+    run, done = resumed({"state": (params, optimizer.init(params)), "options": kept}, options)
+    state, began, counted = run["state"], time.perf_counter(), done
+    for number in range(done + 1, options.steps + 1):
+        state, loss = step_of(state, batch_of(numbers, sizes.length, options.batch, number))
+        sw.save(options.folder, {"state": state, "options": kept}, step=number, keep=2, async_=True)
         if number % options.every == 0:
-            rate = options.every * batch.size / (time.perf_counter() - began)
+            rate = (number - counted) * options.batch * sizes.length / (time.perf_counter() - began)
             print(f"step {number} loss {float(loss):.9g}  {rate:.0f} characters/s", flush=True)
-            began = time.perf_counter()
+            began, counted = time.perf_counter(), number
     sw.wait_until_saved()
 
 
@@ -137,6 +160,7 @@ if __name__ == "__main__":
     parser.add_argument("--folder", default="run", help="where the checkpoints are")
     parser.add_argument("--devices", type=int, default=8)
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--decay-steps", type=int, default=400, help="steps until the learning rate is 0; at least 21")
     parser.add_argument("--batch", type=int, default=24, help="rows of text in a step")
     parser.add_argument("--microbatches", type=int, default=2, help="parts of a batch, one after the other")
     parser.add_argument("--rate", type=float, default=3e-3, help="the highest learning rate")

@@ -307,6 +307,8 @@ def main() -> None:
     add("--json", metavar="FILE", help="write the results")
     add("--plot", metavar="FILE.png", help="draw quality by language and the experts' load")
     args = parser.parse_args()
+    if args.steps < 2:  # one on 8 devices, one on 4
+        parser.error(f"--steps must be at least 2, got {args.steps}")
     results: dict[str, list[Run]] = {}
     for seed in range(args.seeds):
         data = make_data(seed, args.numbers)

@@ -154,7 +154,7 @@ MOVEMENT = [
     moved(
         "30 heads and back",
         lambda np, x: np.tanh(x.reshape(4, 30, 8)).reshape(4, 240),
-        384,
+        320,
         (4, 240),
         given=COLUMNS,
         out=COLUMNS,

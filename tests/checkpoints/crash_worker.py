@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -82,6 +83,12 @@ def whole_steps(folder: Path) -> dict[int, int]:
     return found
 
 
+def empty(folder: Path) -> None:
+    """Remove all steps, so that a run can begin with the first one again."""
+    for path in folder.iterdir():
+        shutil.rmtree(path)
+
+
 def cut(folder: Path, arrange: Callable[[], None], step: int) -> bool:
     """Save state 2 beside or over step 1, with a fault. Returns whether it was published all the same."""
 
@@ -92,8 +99,11 @@ def cut(folder: Path, arrange: Callable[[], None], step: int) -> bool:
     os.waitpid(forked(run), 0)
     found = whole_steps(folder)
     assert found in ({1: 1}, {1: 1, step: 2}), found
-    sw.save(folder, state(1), step=1, keep=1)
+    sw.save(folder, state(1), step=max(found), keep=1)
     assert len(os.listdir(folder)) == 1, os.listdir(folder)
+    if max(found) > 1:
+        empty(folder)
+        sw.save(folder, state(1), step=1)
     return found != {1: 1}
 
 
@@ -120,11 +130,12 @@ def end(pid: int) -> None:
 
 
 def last_step(folder: Path) -> int:
-    """The newest step; all are whole, and the next save cleans up."""
+    """The newest step; all are whole, and the next save cleans up. Then empties the folder."""
     last = max([0, *whole_steps(folder)])
-    sw.save(folder, state(0), step=0, keep=1)
-    assert [each.step for each in folders.published(folder)] == [0]
+    sw.save(folder, state(last), step=last, keep=1)
+    assert [each.step for each in folders.published(folder)] == [last]
     assert len(os.listdir(folder)) == 1
+    empty(folder)
     return last
 
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ import pytest
 import shardwise as sw
 from shardwise import P
 from shardwise.checkpoints import files, folders, reading, saving, writing
+from shardwise.process.processes import use_processes
+from tests.checkpoints.fake_ranks import OneRank
 from tests.checkpoints.trees import assert_same, state
 
 
@@ -32,7 +36,7 @@ def error_of(kind: type[Exception], call: Callable[[], Any]) -> str:
 
 
 def test_the_newest_step_is_loaded_by_its_number(tmp_path: Path) -> None:
-    for step in (9, 100, 20):
+    for step in (9, 20, 100):
         sw.save(tmp_path / "a" / "run", {"x": step}, step=step)
     assert names(tmp_path / "a" / "run") == ["step-100", "step-20", "step-9"]
     assert sw.latest(tmp_path / "a" / "run") == 100
@@ -53,10 +57,70 @@ def test_keep_removes_all_but_the_newest(tmp_path: Path) -> None:
     for step in range(6):
         sw.save(tmp_path, {"x": step}, step=step, keep=3)
     assert names(tmp_path) == ["step-3", "step-4", "step-5"]
-    sw.save(tmp_path, {"x": 1}, step=1, keep=2)  # a run that went back: what it saved stays
-    assert names(tmp_path) == ["step-1", "step-5"]
-    sw.save(tmp_path, {"x": 1}, step=1, keep=1)
-    assert names(tmp_path) == ["step-1.1"]
+
+
+def is_rank(rank: int, size: int) -> Any:
+    return use_processes(OneRank(rank, size))
+
+
+@pytest.mark.parametrize("async_", [False, True])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_run_that_went_back_loses_no_step_and_is_not_taken_up_from_the_steps_it_dropped(
+    tmp_path: Path, ranks: int, async_: bool
+) -> None:
+    """Without the error, `latest` would be a step of the branch that the run left."""
+    run = tmp_path / "run"
+    for step in (100, 200, 300):
+        sw.save(run, {"x": step}, step=step)
+    assert sw.load(run, step=100) == {"x": 100}
+    rule = "save: step must not be below the newest one in the folder, got step 101 with 2 steps up to 300 in RUN; "
+    way_out = "to go on from an earlier step, remove step-200, step-300, or save in another folder"
+    with is_rank(0, ranks) if ranks > 1 else nullcontext():
+        for keep in (None, 1, 2):
+            got = error_of(sw.CheckpointError, lambda k=keep: sw.save(run, {}, step=101, keep=k, async_=async_))  # type: ignore[misc]
+            assert got.replace(str(run), "RUN") == rule + way_out
+            assert names(run) == ["step-100", "step-200", "step-300"]
+        for step in (200, 300):
+            shutil.rmtree(run / f"step-{step}")
+        for step in (101, 102, 103):
+            sw.save(run, {"x": step}, step=step, keep=2, async_=async_)
+        sw.wait_until_saved()
+    assert names(run) == ["step-102", "step-103"]
+    assert sw.latest(run) == 103
+    assert sw.load(run) == {"x": 103}
+
+
+@pytest.mark.parametrize("keep", [None, 1])
+@pytest.mark.parametrize("async_", [False, True])
+def test_a_folder_with_numbered_steps_needs_a_number(tmp_path: Path, keep: int | None, async_: bool) -> None:
+    """Without it, the save would be step 0: removed at once or never found, and others would go in its place."""
+    for step in (103, 300):
+        sw.save(tmp_path, {"x": step}, step=step)
+    got = error_of(sw.CheckpointError, lambda: sw.save(tmp_path, {}, keep=keep, async_=async_))
+    assert got == (
+        "save: a folder with numbered steps needs a number, got no step= with 2 steps up to 300 in "
+        f"{tmp_path}; pass step="
+    )
+    assert names(tmp_path) == ["step-103", "step-300"]
+    assert sw.load(tmp_path) == {"x": 300}
+
+
+def test_many_newer_steps_are_counted_and_the_newest_named(tmp_path: Path) -> None:
+    for step in range(20):
+        sw.save(tmp_path, {}, step=step)
+    got = error_of(sw.CheckpointError, lambda: sw.save(tmp_path, {}, step=2))
+    assert f"step 2 with 17 steps up to 19 in {tmp_path}; to go on" in got
+    assert "remove …, step-12, step-13, step-14, step-15, step-16, step-17, step-18, step-19, or save" in got
+    sw.save(tmp_path, {}, step=19, keep=1)  # the newest one again
+    assert names(tmp_path) == ["step-19.1"]
+
+
+def test_what_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+    """Steps count up to the saved one: a newer one that another job publishes is not among them."""
+    for step in (1, 2, 3, 9):
+        sw.save(tmp_path, {}, step=step)
+    folders.keep_newest(tmp_path, 3, 2)
+    assert names(tmp_path) == ["step-2", "step-3", "step-9"]
 
 
 def test_other_files_stay(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 import warnings
@@ -79,6 +81,69 @@ def test_safetensors_load_on_a_mesh(tmp_path: Path) -> None:
     assert [len(shard.data) for shard in sw.load_safetensors(file, shardings=ROWS)["w"].addressable_shards] == [3, 3, 1]
 
 
+def test_a_mesh_alone_replicates(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    sw.save_safetensors(file, {"w": x, "n": np.int8(3)})
+    loaded = sw.load_safetensors(file, mesh=MESH)
+    assert {name: leaf.sharding for name, leaf in loaded.items()} == dict.fromkeys("nw", sw.NamedSharding(MESH, P()))
+    assert_same(loaded, {"w": sw.device_put(x, MESH), "n": sw.device_put(np.array(3, np.int8), MESH)})
+
+
+def test_folders_above_a_safetensors_file_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in (tmp_path / "a" / "b" / "x.safetensors", Path("c") / "x", Path("x")):
+        sw.save_safetensors(file, {"w": np.arange(3)})
+        assert_same(sw.load_safetensors(file), {"w": np.arange(3)})
+
+
+def test_a_leaf_with_the_name_of_the_header_keeps_the_old_file(tmp_path: Path) -> None:
+    """The package would write a file that no reader opens."""
+    file, one = tmp_path / "model.safetensors", np.ones(2, np.float32)
+    sw.save_safetensors(file, {"a": one})
+    for metadata in (None, {"a": "b"}):
+        got = error_of(
+            sw.DTypeError,
+            lambda m=metadata: sw.save_safetensors(file, {"__metadata__": one, "b": one}, m),  # type: ignore[misc]
+        )
+        assert got == (
+            "save_safetensors: no leaf may have the format's own name '__metadata__', got float32[2]; rename it, or "
+            "pass metadata="
+        )
+    assert_same(sw.load_safetensors(file), {"a": one})
+    sw.save_safetensors(file, {"layer": {"__metadata__": one}})  # only the whole name is the format's
+    assert_same(sw.load_safetensors(file), {"layer.__metadata__": one})
+
+
+def test_errors_of_files_name_the_path_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the draft's, which is written first and has a random name."""
+    file, one = tmp_path / "model.safetensors", np.ones(2, np.float32)
+    (tmp_path / "folder").mkdir()
+    got = f"path must be a file, got the folder {tmp_path}/folder; name a file in it"
+    calls = {
+        "save_safetensors": lambda: sw.save_safetensors(tmp_path / "folder", {"a": one}),
+        "load_safetensors": lambda: sw.load_safetensors(tmp_path / "folder"),
+    }
+    for name, call in calls.items():
+        assert error_of(IsADirectoryError, call) == f"{name}: {got}"
+    sw.save_safetensors(file, {"a": one})
+    got = error_of(OSError, lambda: sw.save_safetensors(file / "x", {"a": one}))
+    assert got == f"save_safetensors: path must be a folder, got File exists for {file}; pass another path"
+    real = os.open
+
+    def refused(path: Any, *options: Any) -> int:
+        if os.fspath(path).endswith(".tmp"):
+            raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
+        return real(path, *options)
+
+    monkeypatch.setattr(os, "open", refused)
+    got = error_of(PermissionError, lambda: sw.save_safetensors(file, {"a": np.zeros(3)}))
+    assert got.startswith("save_safetensors: the folder must be accessible to this user, got Permission denied for ")
+    assert f"for {file};" in got
+    assert_same(sw.load_safetensors(file), {"a": one})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "model.safetensors"]
+
+
 def test_only_the_first_rank_writes_a_safetensors_file(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     with use_processes(OneRank(0, 2)):
@@ -99,8 +164,6 @@ def test_messages_of_safetensors(tmp_path: Path) -> None:
     assert got == "save_safetensors: each leaf must have a name of its own, got two leaves 'a.b'"
     got = error_of(TypeError, lambda: sw.save_safetensors(file, {"a": one}, {"a": 1}))  # type: ignore[dict-item]
     assert got == "save_safetensors: metadata must be a dict of texts, got {'a': 1}"
-    got = error_of(OSError, lambda: sw.save_safetensors(tmp_path / "none" / "x", {"a": one}))
-    assert got.startswith("save_safetensors: the files must be accessible, got No such file or directory for ")
     got = error_of(FileNotFoundError, lambda: sw.load_safetensors(file))
     assert got == f"load_safetensors: the files must be accessible, got No such file or directory for {file}"
     file.write_bytes(b"no header")
@@ -153,6 +216,15 @@ def test_orbax_loads_with_and_without_like(written: tuple[Path, dict[str, Any]])
     assert_same(loaded, {**like, "opt": Moments(x, (x[0],))})
     assert_shards(loaded["w"], w)
     assert_same(sw.load_orbax(folder / "run" / "3", shardings={"w": ROWS}), {"w": sw.device_put(w, ROWS)})
+    replicated = sw.load_orbax(folder / "one", mesh=MESH)
+    assert replicated["w"].sharding == sw.NamedSharding(MESH, P())
+    assert_same(
+        replicated,
+        {
+            **sw.device_put({k: plain[k] for k in ("w", "opt")}, MESH),
+            **{k: plain[k] for k in ("step", "rate", "none", "e")},
+        },
+    )
 
 
 def test_what_orbax_wrote_becomes_a_checkpoint(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:

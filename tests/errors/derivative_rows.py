@@ -80,5 +80,4 @@ add("vmap", "name", lambda: sw.vmap(np.sin, axis_name=3))  # type: ignore[arg-ty
 add("vmap", "size", lambda: sw.vmap(np.sin, axis_size=-1))
 add("vmap", "other-size", lambda: sw.vmap(np.sin, axis_size=3)(X))
 add("vmap", "mesh-axis", lambda: sw.vmap(np.sin, spmd_axis_name=3))  # type: ignore[arg-type]
-add("grad", "vmap", lambda: sw.vmap(lambda x: sw.grad(lambda x: sw.lax.psum(x.sum(), "i"))(x), axis_name="i")(X))
 add("lax.psum", "vmap", lambda: sw.vmap(lambda x: sw.lax.psum(x, "j"), axis_name="i")(X))

@@ -201,6 +201,32 @@ def test_extrema_have_a_derivative_around_a_region_alone(reduced: Any) -> None:
     assert np.asarray(by_x).sum() == 16
 
 
+@pytest.mark.parametrize("check_vma", [True, False])
+@pytest.mark.parametrize("is_large", [True, False])
+def test_branches_keep_apart_what_is_equal_on_all_devices(is_large: bool, check_vma: bool) -> None:
+    """The sum of one branch and the product of the other have one type; the cotangent of the sum alone is summed."""
+    weight = np.random.default_rng(0).normal(size=(4, 4))
+
+    def with_sum(x: Any) -> Any:
+        return x - lax.psum(np.sin(x), "x") + 0 * lax.axis_index("x")
+
+    def with_product(x: Any) -> Any:
+        return x @ weight + 0 * lax.axis_index("x")
+
+    def branched(x: Any) -> Any:
+        is_above = lax.psum(np.abs(x).sum(), "x") > (0 if is_large else 1e6)
+        return sw.cond(is_above, with_sum, with_product, x)
+
+    def by(function: Any) -> Any:
+        body = sw.shard_map(
+            lambda x: sw.grad(lambda x: np.sin(function(x)).sum())(x), mesh=MESH, in_specs=P("x"), out_specs=P("x"),
+            check_vma=check_vma,
+        )  # fmt: skip
+        return np.asarray(sw.jit(body, mesh=MESH)(X.astype(np.float64) / 50))
+
+    np.testing.assert_allclose(by(branched), by(with_sum if is_large else with_product), rtol=1e-12)
+
+
 def test_a_condition_that_differs_runs_both_branches() -> None:
     """No device waits for one that took the other branch; the collective has all of them."""
 

@@ -48,5 +48,5 @@ def test_a_killed_rank_publishes_nothing_and_leaves_the_steps_before_whole(tmp_p
     assert steps
     for step in steps:
         assert_same(sw.load(run, step=step), state(step))
-    sw.save(run, state(0), step=0, keep=1)
-    assert [path.name for path in run.iterdir()] == ["step-0"]
+    sw.save(run, state(0), step=steps[-1] + 1, keep=1)
+    assert [path.name for path in run.iterdir()] == [f"step-{steps[-1] + 1}"]

@@ -67,15 +67,22 @@ SCHEDULES: dict[str, Callable[[Any], Any]] = {
 COUNTS = np.arange(STEPS, dtype=np.int32)
 
 
+def _normal(rng: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    parts = rng.normal(size=shape)
+    if np.dtype(dtype).kind == "c":
+        parts = parts + 1j * rng.normal(size=shape)
+    return np.asarray(parts).astype(dtype)
+
+
 def params_of(dtype: Any) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
-    return {name: np.asarray(rng.normal(size=shape)).astype(dtype) for name, shape in SHAPES.items()}
+    return {name: _normal(rng, shape, dtype) for name, shape in SHAPES.items()}
 
 
 def grads_of(dtype: Any, steps: int = STEPS) -> dict[str, np.ndarray]:
     """The gradients of all steps, stacked; those of one leaf are zero at first."""
     rng = np.random.default_rng(2)
-    grads = {name: rng.normal(size=(STEPS, *shape)).astype(dtype)[:steps] for name, shape in SHAPES.items()}
+    grads = {name: _normal(rng, (STEPS, *shape), dtype)[:steps] for name, shape in SHAPES.items()}
     grads["one"][:3] = 0
     return grads
 
@@ -113,5 +120,8 @@ def loss_behind(o: Any, make: Any, scan: Any, total: Any) -> Callable[[Any, Any]
 GRADIENTS = ("momentum", "adam-options", "lamb", "lars", "adafactor", "clipped-elements", "scheduled")
 STEPWISE = ("sgd", "momentum", "nesterov", "adam", "adamw", "nadam", "adafactor", "lamb", "lars", "rmsprop", "adagrad")
 STEPWISE += ("lion", "clipped", "clipped-blocks", "scheduled", "accumulated")
+REAL = ("clipped-elements", "adafactor-options", "accumulated")  # Optax has no numbers for complex leaves
+COMPLEX = tuple(name for name in CASES if name not in REAL)
+COMPLEX_STEPS = ("momentum", "adam", "nadam", "adafactor", "lamb", "lars", "rmsprop", "adagrad", "lion", "clipped")
 NARROW = ("momentum", "adam", "lamb", "adafactor", "clipped")  # also in bfloat16
 ONE_STEP = 4  # the first steps, each alone

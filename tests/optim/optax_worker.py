@@ -16,6 +16,8 @@ import optax
 
 from tests.optim.cases import (
     CASES,
+    COMPLEX,
+    COMPLEX_STEPS,
     COUNTS,
     GRADIENTS,
     NARROW,
@@ -40,11 +42,16 @@ def in_float64() -> dict[str, Any]:
     def run(params: Any, grads: Any) -> Any:
         return {name: trained(optax, make(optax), params, grads, jax.lax.scan)[0] for name, make in CASES.items()}
 
+    def run_complex(params: Any, grads: Any) -> Any:
+        return {name: trained(optax, CASES[name](optax), params, grads, jax.lax.scan)[0] for name in COMPLEX}
+
     def gradients(factor: Any, params: Any) -> Any:
         losses = {name: loss_behind(optax, CASES[name], jax.lax.scan, sum) for name in GRADIENTS}
         return {name: jax.grad(loss, argnums=(0, 1))(factor, params) for name, loss in losses.items()}
 
     found = {f"trained/{k}": v for k, v in compiled(run, params_of(np.float64), grads_of(np.float64)).items()}
+    complex_trees = params_of(np.complex128), grads_of(np.complex128)
+    found |= {f"complex/{k}": v for k, v in compiled(run_complex, *complex_trees).items()}
     found |= {f"gradient/{k}": v for k, v in compiled(gradients, np.float64(0.7), params_of(np.float64)).items()}
     return found | {f"schedule/{name}": jax.vmap(make(optax))(COUNTS) for name, make in SCHEDULES.items()}
 
@@ -62,6 +69,7 @@ def main(path: str) -> None:
     found = in_float64()
     jax.config.update("jax_enable_x64", False)
     found |= step_by_step(np.float32, STEPWISE) | step_by_step(ml_dtypes.bfloat16, NARROW)
+    found |= step_by_step(np.complex64, COMPLEX_STEPS)
     arrays = {}
     for name, tree in found.items():
         for i, leaf in enumerate(jax.tree.leaves(tree)):

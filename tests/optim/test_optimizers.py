@@ -14,6 +14,8 @@ import shardwise as sw
 from shardwise import P, optim as o
 from tests.optim.cases import (
     CASES,
+    COMPLEX,
+    COMPLEX_STEPS,
     COUNTS,
     GRADIENTS,
     NARROW,
@@ -46,7 +48,10 @@ def assert_close(got: Any, expected: list[np.ndarray], tolerance: float, least: 
     leaves = [np.asarray(leaf) for leaf in sw.tree.leaves(got)]
     assert [leaf.shape for leaf in leaves] == [leaf.shape for leaf in expected]
     assert [leaf.dtype.name.replace("bfloat16", "float32") for leaf in leaves] == [e.dtype.name for e in expected]
-    wide = [(leaf.astype(np.float64), wanted.astype(np.float64)) for leaf, wanted in zip(leaves, expected)]
+    wide = [
+        tuple(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in pair)
+        for pair in zip(leaves, expected)
+    ]
     sizes = [np.abs(wanted) + np.max(np.abs(wanted), initial=least) for _, wanted in wide]
     assert max(np.max(np.abs(a - b) / size, initial=0) for (a, b), size in zip(wide, sizes)) <= tolerance
 
@@ -58,14 +63,14 @@ def specs_on(mesh: sw.Mesh) -> dict[str, P]:
     return {"cube": P(None, "x"), "matrix": P("x"), "one": P(), "row": P("x"), "scalar": P()}
 
 
-def trained_on(mesh: sw.Mesh, name: str) -> Any:
+def trained_on(mesh: sw.Mesh, name: str, dtype: Any = np.float64) -> Any:
     specs = specs_on(mesh)
     stacked = {leaf: P(None, *spec) for leaf, spec in specs.items()}
 
     def run(params: Any, grads: Any) -> Any:
         return trained(o, CASES[name](o), params, grads, sw.scan)[0]
 
-    return sw.jit(run, mesh=mesh, in_shardings=(specs, stacked))(params_of(np.float64), grads_of(np.float64))
+    return sw.jit(run, mesh=mesh, in_shardings=(specs, stacked))(params_of(dtype), grads_of(dtype))
 
 
 # ---- 100 steps in float64 -------------------------------------------------------------------------------------------
@@ -97,9 +102,23 @@ def test_whole_leaves_run_on_a_mesh(optax_numbers: Any) -> None:
     assert_close(behind, leaves_of(optax_numbers, "trained/adam"), 1e-10)
 
 
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_leaves_have_the_numbers_of_optax(name: str, optax_numbers: Any) -> None:
+    """Squares of gradients and norms are those of absolute values."""
+    behind, _ = trained(o, CASES[name](o), params_of(np.complex128), grads_of(np.complex128), sw.scan)
+    assert_close(behind, leaves_of(optax_numbers, f"complex/{name}"), 1e-10)
+
+
+@pytest.mark.parametrize("name", ["adam", "adafactor", "lamb", "clipped", "lion"])
+def test_complex_leaves_on_a_mesh_have_the_numbers_of_optax(name: str, optax_numbers: Any) -> None:
+    mesh = MESHES[COMPLEX.index(name) % 3]
+    assert_close(trained_on(mesh, name, np.complex128), leaves_of(optax_numbers, f"complex/{name}"), 1e-10)
+
+
 # ---- one step from the same state -----------------------------------------------------------------------------------
 
 STEPS = [(name, np.float32) for name in STEPWISE] + [(name, ml_dtypes.bfloat16) for name in NARROW]
+STEPS += [(name, np.complex64) for name in COMPLEX_STEPS]
 
 
 def states_of(numbers: Any, name: str, dtype: Any) -> Any:

@@ -29,7 +29,9 @@ __all__ = [
     "StepFolder",
     "checked_path",
     "checked_step",
+    "expect_newest",
     "keep_newest",
+    "make_folder",
     "newest",
     "published",
     "reading",
@@ -39,6 +41,7 @@ __all__ = [
 MANIFEST = "manifest.json"
 _STEP = re.compile(r"step-(0|[1-9]\d{0,18})(?:\.([1-9]\d{0,8}))?")
 _LEFTOVER = re.compile(r"step-\d+(\.\d+)?\.tmp-[0-9a-f]+")
+_MOST_NAMED = 8  # folders in a message
 _TRIES = 100  # of a reader whose folder is replaced meanwhile
 
 
@@ -98,7 +101,7 @@ class Draft:
 
     def __init__(self, path: Path, step: int) -> None:
         self.step = step
-        _make_folder(path)
+        make_folder(path)
         while True:
             self.folder = path / f"step-{step}.tmp-{secrets.token_hex(8)}"
             os.mkdir(self.folder)
@@ -135,11 +138,11 @@ class Draft:
         unlock(self.manifest)
 
 
-def _make_folder(path: Path) -> None:
+def make_folder(path: Path) -> None:
     """Make a folder and those above it, and flush their names."""
     if path.is_dir():
         return
-    _make_folder(path.parent)
+    make_folder(path.parent)
     try:
         os.mkdir(path)
     except FileExistsError:
@@ -155,14 +158,33 @@ def remove_leftovers(path: Path) -> None:
             _remove_if_unused(path / name)
 
 
+def expect_newest(path: Path, step: int | None) -> None:
+    """Raise CheckpointError if a save of this step, None for no number, would come before a step that is there.
+
+    :func:`latest` would go on from the newer one: of a run that was rolled back, from the steps that it dropped.
+    """
+    newer = sorted({folder.step for folder in published(path) if folder.step > (step or 0)})
+    if not newer:
+        return
+    there = f"step {newer[0]}" if len(newer) == 1 else f"{len(newer)} steps up to {newer[-1]}"
+    if step is None:
+        rule = "a folder with numbered steps needs a number"
+        raise CheckpointError(message("save", rule, f"no step= with {there} in {path}", "pass step="))
+    names = [f"step-{each}" for each in newer[-_MOST_NAMED:]]
+    dots = "…, " if len(newer) > len(names) else ""
+    way_out = f"to go on from an earlier step, remove {dots}{', '.join(names)}, or save in another folder"
+    rule = "step must not be below the newest one in the folder"
+    raise CheckpointError(message("save", rule, f"step {step} with {there} in {path}", way_out))
+
+
 def keep_newest(path: Path, saved: int, keep: int | None) -> None:
-    """Remove earlier versions of steps, and all but ``keep`` steps: that just saved, and the newest of the others."""
+    """Remove earlier versions of steps, and of the steps up to that just saved all but the newest ``keep``."""
     found = published(path)
     last = {folder.step: folder for folder in found}
-    others = sorted(set(last) - {saved})
-    kept = {saved, *(others if keep is None else others[len(others) - (keep - 1) :])}
+    steps = sorted(step for step in last if step <= saved)
+    old = set() if keep is None else set(steps[:-keep])
     for folder in found:
-        if folder.step not in kept or last[folder.step] is not folder:
+        if folder.step in old or last[folder.step] is not folder:
             _remove_if_unused(folder.path)
 
 

@@ -36,7 +36,8 @@ def load_orbax(path: Any, like: Any = None, mesh: Any = None, shardings: Any = N
         path: the folder of a checkpoint, or of a step of a ``CheckpointManager``.
         like: a tree of its leaves, as for :func:`load`. Orbax keeps no classes: a named tuple of ``like`` takes the
             dict of its fields, and a tuple takes a list. Default: dicts and lists of NumPy arrays and numbers.
-        mesh: the mesh of specs and text in ``shardings``. Default: the default mesh.
+        mesh: the mesh of specs and text in ``shardings``; without ``shardings`` and ``like``, all arrays are replicated
+            on it. Default: the default mesh, for specs and text.
         shardings: a prefix tree of shardings, as for :func:`load`. Default: those of ``like``.
 
     Returns:
@@ -62,6 +63,7 @@ def load_orbax(path: Any, like: Any = None, mesh: Any = None, shardings: Any = N
     saved = _restored(orbax, folder)
     leaves = flatten(saved)[0]
     entries = [_entry(i, name, leaf) for i, (name, leaf) in enumerate(zip(_plain_names(saved), leaves))]
+    shardings = mesh if like is None and shardings is None else shardings
     return placed_tree(what, saved, entries, like, mesh, shardings, _plain_names)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -22,7 +23,7 @@ from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Tracer, current_trace
 from ..trees import flatten, leaf_paths
 from .files import explained_errors, rename, sync_file, sync_folder
-from .folders import checked_path
+from .folders import checked_path, make_folder
 from .orbax_checkpoints import plain_keys
 from .placing import checked_mesh, placed_tree
 from .team import Team
@@ -35,6 +36,7 @@ _DTYPES = {
     "C64": "complex64", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
     "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }  # fmt: skip
+_RESERVED = "__metadata__"  # of the header
 
 
 @entry_point
@@ -45,26 +47,35 @@ def load_safetensors(path: Any, mesh: Any = None, shardings: Any = None) -> dict
 
     Args:
         path: the file.
-        mesh: the mesh of specs and text in ``shardings``. Default: the default mesh.
-        shardings: one sharding for all arrays, or a dict with one for each name, as for :func:`load`; None for a NumPy
-            array. Default: NumPy arrays.
+        mesh: the mesh of specs and text in ``shardings``; without ``shardings``, all arrays are replicated on it.
+            Default: the default mesh, for specs and text.
+        shardings: one sharding for all arrays, or a dict with one for each name, as for :func:`load`; None in the dict
+            for a NumPy array. Default: replicated on ``mesh``, or NumPy arrays without one.
 
     Returns:
         A dict of the arrays by their names.
 
     Raises:
-        UnsupportedError: the package is not installed, or the call is in a traced function. OSError: no such file.
-        CheckpointError: the file is damaged, or has a dtype that programs cannot hold. ShardingError, MeshError: a
-        sharding does not fit.
+        UnsupportedError: the package is not installed, or the call is in a traced function. OSError: no such file, or a
+        folder. CheckpointError: the file is damaged, or has a dtype that programs cannot hold. ShardingError,
+        MeshError: a sharding does not fit.
     """
     what = "load_safetensors"
     file = checked_path(what, path)
     mesh = checked_mesh(what, mesh)
     package = needs_safetensors(what)
     with explained_errors(what, file):
+        _expect_no_folder(what, file)
         os.close(os.open(file, os.O_RDONLY))  # the package names no file that is missing
         views = _views(what, package, file)
-        return dict(placed_tree(what, views, [], None, mesh, shardings))
+        return dict(placed_tree(what, views, [], None, mesh, mesh if shardings is None else shardings))
+
+
+def _expect_no_folder(what: str, file: Path) -> None:
+    if file.is_dir():
+        error = IsADirectoryError(message(what, "path must be a file", f"the folder {file}", "name a file in it"))
+        error.errno = errno.EISDIR
+        raise error
 
 
 def _views(what: str, package: Any, file: Path) -> dict[str, np.ndarray]:
@@ -98,14 +109,15 @@ def save_safetensors(path: Any, tree: Any, metadata: Mapping[str, str] | None = 
     them call it: they gather each :class:`Array`, and rank 0 writes the file.
 
     Args:
-        path: the file; it is replaced if it exists.
+        path: the file; it is replaced if it exists, and the folders above it are made if they do not.
         tree: a tree of arrays of dtypes that the format has, and NumPy scalars. The file has no other values.
         metadata: texts for the header of the file.
 
     Raises:
         UnsupportedError: the package is not installed, or the call is in a traced function.
-        DTypeError: a leaf that the format cannot hold, or two leaves of one name. OSError: as for :func:`save`.
-        TypeError: ``metadata`` that is not a dict of texts.
+        DTypeError: a leaf that the format cannot hold, two leaves of one name, or a leaf ``__metadata__``, which is the
+        format's name for ``metadata``. OSError: as for :func:`save`, or ``path`` is a folder. TypeError: ``metadata``
+        that is not a dict of texts. A file that was there before stays as it was.
     """
     what = "save_safetensors"
     file = checked_path(what, path)
@@ -120,7 +132,7 @@ def save_safetensors(path: Any, tree: Any, metadata: Mapping[str, str] | None = 
     arrays = _named_arrays(what, tree)
     team = Team(what, file, f"{what} of {file}")
     with team.waiting():
-        team.together(lambda: _write(package, file, arrays, texts) if team.rank == 0 else None)
+        team.together(lambda: _write(what, package, file, arrays, texts) if team.rank == 0 else None)
 
 
 def _named_arrays(what: str, tree: Any) -> dict[str, np.ndarray]:
@@ -136,14 +148,21 @@ def _named_arrays(what: str, tree: Any) -> dict[str, np.ndarray]:
             if array is None:
                 way_out = way_to_numbers(leaf) or way_out
             raise DTypeError(message(what, rule, f"{described(leaf)} for {shown(name)}", way_out))
+        if name == _RESERVED:
+            rule, way_out = f"no leaf may have the format's own name {_RESERVED!r}", "rename it, or pass metadata="
+            raise DTypeError(message(what, rule, described(leaf), way_out))
         if name in found:
             raise DTypeError(message(what, "each leaf must have a name of its own", f"two leaves {shown(name)}"))
         found[name] = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
     return found
 
 
-def _write(package: Any, file: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None) -> None:
+def _write(
+    what: str, package: Any, file: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None
+) -> None:
     """Write beside the file, and give it its name when it is on the disk."""
+    _expect_no_folder(what, file)
+    make_folder(file.parent)
     draft = file.with_name(f".{secrets.token_hex(8)}.tmp")
     tensors = {
         name: package.TensorSpec(dtype=x.dtype.name, shape=x.shape, data_ptr=x.ctypes.data, data_len=x.nbytes)
@@ -162,7 +181,9 @@ def _write(package: Any, file: Path, arrays: Mapping[str, np.ndarray], metadata:
             os.close(fd)
         rename(draft, file)
         sync_folder(file.parent)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(draft)
+        if isinstance(error, OSError) and error.filename is not None:  # the draft's, which nobody knows
+            raise OSError(error.errno, error.strerror, os.fspath(file)) from None
         raise

@@ -20,7 +20,7 @@ from ..recording.tracing import Tracer, current_trace
 from . import background
 from .chunks import CHUNK_BYTES
 from .files import sync_file, write_all
-from .folders import Draft, checked_path, checked_step, keep_newest, remove_leftovers
+from .folders import Draft, checked_path, checked_step, expect_newest, keep_newest, remove_leftovers
 from .manifest import Manifest, manifest_bytes
 from .structure import encoded_tree, encoded_value, is_value
 from .team import Team
@@ -30,7 +30,7 @@ __all__ = ["save", "wait_until_saved"]
 
 
 @entry_point
-def save(path: Any, tree: Any, *, step: int = 0, async_: bool = False, keep: int | None = None) -> None:
+def save(path: Any, tree: Any, *, step: int | None = None, async_: bool = False, keep: int | None = None) -> None:
     """Save a tree as the checkpoint of a step, in the folder ``path/step-N``.
 
     The folder appears under its name when everything is on the disk. A save that fails or is killed leaves earlier
@@ -45,16 +45,18 @@ def save(path: Any, tree: Any, *, step: int = 0, async_: bool = False, keep: int
         path: the folder of the checkpoints; it is made if it does not exist.
         tree: a tree of :class:`Array`, arrays that ``np.asarray`` takes, random keys, Python numbers, strings and
             bytes.
-        step: the number of the step. Default 0: a folder with one checkpoint.
+        step: the number of the step, not below one that is in the folder. To go on from an earlier step, remove the
+            folders of the later ones, or save in another folder. Default: 0, in a folder without other steps.
         async_: return after the arrays are held, and write in a thread. Later writes to NumPy arrays, and donation of
             an :class:`Array`, do not change what is saved. The next save waits for this one and raises its error, as
             does :func:`wait_until_saved`; at exit, an error makes the exit status 1.
-        keep: the number of steps to keep: this one, and the newest of the others. Default: all.
+        keep: the number of steps to keep: this one, and the newest ones before it. Default: all.
 
     Raises:
         DTypeError: a leaf that is none of these, or a dict key that is not a plain value.
         ValueError: not a step, a path or a number. TypeError: not a path.
         OSError: the disk is full, or the folder cannot be written; with the ``errno`` of the operating system.
+        CheckpointError: the folder has a newer step, or numbered steps and no ``step`` is given. Nothing is removed.
         RankMismatchError: the ranks pass different trees.
         UnsupportedError: in a traced function, or ``async_`` on ranks of an MPI library without threads.
 
@@ -67,7 +69,8 @@ def save(path: Any, tree: Any, *, step: int = 0, async_: bool = False, keep: int
     (100, {'epoch': 3, 'w': Array([0., 1., 2., 3., 4., 5.], dtype=float64)})
     >>> folder.cleanup()
     """
-    folder, step = checked_path("save", path).absolute(), checked_step("save", step)
+    folder = checked_path("save", path).absolute()
+    number = 0 if step is None else checked_step("save", step)
     in_thread = switch("save", "async_", async_, False)
     if keep is not None and not is_integer(keep, 1):
         raise ValueError(message("save", "keep must be a number of steps of at least 1, or None", shown(keep)))
@@ -79,14 +82,14 @@ def save(path: Any, tree: Any, *, step: int = 0, async_: bool = False, keep: int
         way_out = "save without async_, or use an MPI library with MPI_THREAD_MULTIPLE"
         raise UnsupportedError(message("save", "async_ needs an MPI library with threads", None, way_out))
     background.wait()
-    label = f"save of step {step} in {folder}"
+    label = f"save of step {number} in {folder}"
     team = Team("save", folder, label)
-    manifest, arrays = _described(tree, step)
+    manifest, arrays = _described(tree, number)
     if processes is not None:
         plain = {f"tree{leaf['name']}": x for leaf, x in zip(manifest.leaves, arrays) if isinstance(x, np.ndarray)}
         program = f"{folder}{keep}{in_thread}".encode(errors="surrogateescape") + manifest_bytes(manifest)
         processes.begin("save", program, plain)()
-    saving = _Save(folder, manifest, arrays, None if keep is None else int(keep), team)
+    saving = _Save(folder, manifest, arrays, None if keep is None else int(keep), team, step is not None)
     if not in_thread:
         with team.waiting():
             saving.run()
@@ -107,12 +110,15 @@ def wait_until_saved() -> None:
 class _Save:
     """One save on one rank. All ranks take the same steps."""
 
-    def __init__(self, path: Path, manifest: Manifest, arrays: list[Any], keep: int | None, team: Team) -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, arrays: list[Any], keep: int | None, team: Team, is_numbered: bool
+    ) -> None:
         self._path = path
         self._manifest = manifest
         self._arrays = arrays
         self._keep = keep
         self._team = team
+        self._is_numbered = is_numbered
         self._draft: Draft | None = None  # of rank 0
         with team.waiting():
             folder = team.together(self._begin)[0]
@@ -140,6 +146,7 @@ class _Save:
     def _begin(self) -> Path | None:
         if self._team.rank != 0:
             return None
+        expect_newest(self._path, self._manifest.step if self._is_numbered else None)
         remove_leftovers(self._path)
         self._draft = Draft(self._path, self._manifest.step)
         return self._draft.folder

@@ -2,7 +2,7 @@
 """Optimizers and schedules under the names of Optax, as plain NumPy functions over trees.
 
 They take NumPy arrays, `sw.Array` and traced arrays, in jitted functions, loops and gradients. Each leaf of the state
-has the sharding of its parameter.
+has the sharding of its parameter. :class:`GradientTransformation` lists the errors that all of them raise.
 
 >>> import numpy as np
 >>> import shardwise as sw

@@ -12,20 +12,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count as numbers_from
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
-from ..dtypes import as_dtype
+from ..dtypes import as_dtype, is_complex, numpy_dtype
 from ..errors import message, reworded, shown
 from ..placement import device_put
 from ..process.foreign import native
 from ..tree import map as tree_map
+from ._checks import expect_numbers, expect_state, expect_to_fit, expect_updates
 
 __all__ = [
     "EmptyState",
     "GradientTransformation",
+    "abs_sq",
     "apply_updates",
     "as_array",
     "call_update",
@@ -39,9 +42,12 @@ __all__ = [
     "mapped",
     "named_in_errors",
     "params_given",
+    "real_dtype",
+    "real_part",
     "safe_increment",
     "set_to_zero",
     "stateless",
+    "stateless_as",
     "wide",
     "zeros",
 ]
@@ -56,6 +62,13 @@ class GradientTransformation(NamedTuple):
     Attributes:
         init: ``init(params)`` makes the first state.
         update: ``update(updates, state, params=None)`` returns the new updates and the next state.
+
+    ``init`` and ``update`` of this package compute with floats and complex numbers of one shape in all trees.
+
+    Raises:
+        DTypeError: leaves of integers. ShapeError: updates, or a state, of other shapes than the parameters. TypeError:
+        the state of another transformation, None, or a dict that was loaded without ``like``. ValueError, TypeError:
+        trees of other structures.
     """
 
     init: Callable[[Any], Any]
@@ -91,6 +104,21 @@ def wide(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype.itemsize < 4 else x
 
 
+def abs_sq(x: Any) -> Any:
+    """The square of the absolute value, which is real."""
+    return np.square(x.real) + np.square(x.imag) if is_complex(x.dtype) else np.square(x)
+
+
+def real_part(x: Any) -> Any:
+    """The real part of a state or an update: squares of a complex leaf are kept in its dtype, as in Optax."""
+    return x.real if is_complex(x.dtype) else x
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of absolute values."""
+    return numpy_dtype(f"float{4 * dtype.itemsize}") if is_complex(dtype) else dtype
+
+
 @contextmanager
 def named_in_errors(what: str) -> Iterator[None]:
     """Context manager: errors of trees that differ begin with ``what``."""
@@ -103,15 +131,31 @@ def named_in_errors(what: str) -> Iterator[None]:
         raise reworded(error, f"{what}: {rest}") from None
 
 
-def mapped(what: str, f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """``f`` of the leaves of trees of one structure. Errors begin with ``what``."""
+def mapped(what: str, f: Callable[..., Any], tree: Any, *rest: Any, check: Any = expect_numbers) -> Any:
+    """``f`` of the leaves of trees of one structure. Errors begin with ``what``.
+
+    Args:
+        what: the public function.
+        f: a function of one leaf of each tree.
+        tree: the first tree.
+        rest: the others.
+        check: called with ``what``, ``tree``, the number of a leaf and the leaves; None for leaves of any kind.
+    """
+    numbers = numbers_from()
+
+    def checked(*leaves: Any) -> Any:
+        number, arrays = next(numbers), tuple(map(as_array, leaves))
+        if check is not None:
+            check(what, tree, number, arrays)
+        return f(*arrays)
+
     with named_in_errors(what):
-        return tree_map(lambda *leaves: f(*map(as_array, leaves)), tree, *rest)
+        return tree_map(checked, tree, *rest)
 
 
 def zeros(what: str, params: Any, dtype: Any = None) -> Any:
     """Zeros in the dtype of each leaf, or in ``dtype``."""
-    return mapped(what, lambda p: full_like(p, 0, dtype), params)
+    return mapped(what, lambda p: full_like(p, 0, dtype), params, check=expect_to_fit(dtype))
 
 
 def full_like(param: Any, value: Any, dtype: Any = None, shape: Any = None) -> Any:
@@ -128,7 +172,7 @@ def full_like(param: Any, value: Any, dtype: Any = None, shape: Any = None) -> A
 
 def cast(what: str, tree: Any, dtype: Any) -> Any:
     """The tree in ``dtype``; None leaves it as it is."""
-    return tree if dtype is None else mapped(what, lambda x: x.astype(dtype), tree)
+    return tree if dtype is None else mapped(what, lambda x: x.astype(dtype), tree, check=expect_to_fit(dtype))
 
 
 def checked_dtype(what: str, dtype: Any) -> Any:
@@ -160,7 +204,7 @@ def identity() -> GradientTransformation:
     >>> identity().update({"w": np.ones(1)}, EmptyState())
     ({'w': array([1.])}, EmptyState())
     """
-    return GradientTransformation(lambda params: EmptyState(), lambda updates, state, params=None: (updates, state))
+    return stateless_as("optim.identity", lambda updates, params: updates)
 
 
 def set_to_zero() -> GradientTransformation:
@@ -169,23 +213,36 @@ def set_to_zero() -> GradientTransformation:
     >>> set_to_zero().update({"w": np.ones(1)}, EmptyState())[0]
     {'w': array([0.])}
     """
-    return stateless(lambda updates, params: zeros("optim.set_to_zero", updates))
+    what = "optim.set_to_zero"
+
+    def zero(updates: Any, params: Any) -> Any:
+        return mapped(what, lambda u: full_like(u, 0), updates, check=None)
+
+    return stateless_as(what, zero)
 
 
 def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformation:
     """The transformation ``f(updates, params)``, which has no state.
 
     Raises:
-        TypeError: ``f`` is not a function.
+        TypeError: ``f`` is not a function, or the update gets the state of another transformation.
 
     >>> stateless(lambda updates, params: -updates).update(np.ones(1), EmptyState())[0]
     array([-1.])
     """
     if not callable(f):
         raise TypeError(message("optim.stateless", "takes a function of updates and parameters", shown(f)))
-    return GradientTransformation(
-        lambda params: EmptyState(), lambda updates, state, params=None: (f(updates, params), state)
-    )
+    return stateless_as("optim.stateless", f)
+
+
+def stateless_as(what: str, f: Callable[[Any, Any], Any]) -> GradientTransformation:
+    """The same under the name of a public function, which errors begin with."""
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        expect_state(what, EmptyState, state)
+        return f(updates, params), state
+
+    return GradientTransformation(lambda params: EmptyState(), update)
 
 
 def apply_updates(params: Any, updates: Any) -> Any:
@@ -196,14 +253,16 @@ def apply_updates(params: Any, updates: Any) -> Any:
         updates: a tree of the same structure.
 
     Raises:
-        ValueError, TypeError: the trees differ.
+        ValueError, TypeError: the trees differ. ShapeError: an update has another shape than its parameter.
+        DTypeError: a float for an integer parameter, or a complex number for a real one.
 
-    Source: `optax.apply_updates`.
+    Source: `optax.apply_updates`, which broadcasts and rounds in these places.
 
     >>> apply_updates({"w": np.ones(2, np.float32)}, {"w": np.full(2, -0.5)})
     {'w': array([0.5, 0.5], dtype=float32)}
     """
-    return mapped("optim.apply_updates", lambda p, u: (p + u).astype(p.dtype), params, updates)
+    what = "optim.apply_updates"
+    return mapped(what, lambda p, u: (p + u).astype(p.dtype), params, updates, check=expect_updates)
 
 
 def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Any) -> Any:
@@ -215,7 +274,7 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Any) -> An
         step_size: the weight of the new one.
 
     Raises:
-        ValueError, TypeError: the trees differ.
+        ValueError, TypeError: the trees differ. ShapeError: so do shapes. DTypeError: a leaf of integers.
 
     Source: `optax.incremental_update`.
 

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..array import ShapeDtypeStruct
 from ..errors import message, shown
 from ..tree import map as tree_map
-from ._base import GradientTransformation, as_array, full_like, like, mapped, params_given, safe_increment, wide
+from ._base import GradientTransformation, abs_sq, as_array, full_like, like, mapped, params_given, safe_increment, wide
+from ._checks import expect_numbers, expect_shapes, expect_state
 from ._moments import first_count
 
 __all__ = [
@@ -103,7 +105,8 @@ def scale_by_factored_rms(
             the weights of experts, each is factored alone, and no mean crosses it.
 
     Raises:
-        TypeError: the update is called without parameters.
+        TypeError: the update is called without parameters, or with the state of another transformation. DTypeError:
+        leaves of integers. ShapeError: updates or a state of other shapes than the parameters.
         ValueError: unknown ``factored_dims``.
 
     Source: `optax.scale_by_factored_rms`; Shazeer, Stern, "Adafactor", arXiv 1804.04235; GShard, A.2.
@@ -120,28 +123,42 @@ def scale_by_factored_rms(
     def dims_of(param: Any) -> tuple[int, int] | None:
         return _factored_dims(tuple(param.shape), min_dim_size_to_factor, factored_dims) if factored else None
 
-    def first(param: Any) -> _Leaf:
-        none, dims = full_like(param, 0, shape=(1,)), dims_of(param)
+    def shapes_of(param: Any) -> list[Any]:
+        """Of the means of rows, of those of columns, and of those of elements."""
+        shape, dims = tuple(param.shape), dims_of(param)
         if dims is None:
-            return _Leaf(none, none, none, full_like(param, 0))
-        row, col = (full_like(param, 0, shape=tuple(np.delete(param.shape, dim).tolist())) for dim in reversed(dims))
-        return _Leaf(none, row, col, none)
+            return [(1,), (1,), shape]
+        return [*(tuple(np.delete(shape, dim).tolist()) for dim in reversed(dims)), (1,)]
+
+    def first(param: Any) -> _Leaf:
+        row, col, each = shapes_of(param)
+        is_whole = dims_of(param) is None  # its means of elements have the sharding of the parameter
+        means = (full_like(param, 0, shape=shape) for shape in ((1,), row, col, None if is_whole else each))
+        return _Leaf(*means)
+
+    def check(what: str, tree: Any, number: int, leaves: tuple[Any, ...]) -> None:
+        g, *means, param = leaves
+        expect_numbers(what, tree, number, (g, param))
+        for mean, shape in zip(means, shapes_of(param)):
+            expect_shapes(what, tree, number, (mean, ShapeDtypeStruct(shape, param.dtype)))
 
     def init(params: Any) -> FactoredState:
         return _state(first_count(), mapped(what, first, params))
 
     def update(updates: Any, state: FactoredState, params: Any = None) -> tuple[Any, FactoredState]:
+        expect_state(what, FactoredState, state)
         decay = decay_rate_fn(state.count - step_offset, decay_rate)
 
         def scaled(g: Any, v_row: Any, v_col: Any, v: Any, param: Any) -> _Leaf:
-            dims, square = dims_of(param), np.square(g) + like(epsilon, g)
+            dims, square = dims_of(param), abs_sq(g)
+            square = square + like(epsilon, square)
             if dims is None:
                 new = _average(decay, v, square).astype(param.dtype)
                 return _Leaf(g / np.sqrt(new), v_row, v_col, new)
             return _factored(g, square, (v_row, v_col), (decay, dims, v))
 
         trees = (updates, state.v_row, state.v_col, state.v, params_given(what, params))
-        leaves = mapped(what, scaled, *trees)
+        leaves = mapped(what, scaled, *trees, check=check)
         return _part(leaves, "update"), _state(safe_increment(state.count), leaves)
 
     return GradientTransformation(init, update)

@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from ..array import ShapeDtypeStruct
-from ..dtypes import is_float
+from ..dtypes import is_complex, is_float, is_inexact
 from ..errors import is_integer, message, shown
+from ..recording.tracing import Tracer, current_trace
 from ..tree import leaves as tree_leaves, map as tree_map
+from ..trees import leaf_names
 from ._base import (
     GradientTransformation,
     apply_updates,
@@ -21,9 +24,10 @@ from ._base import (
     mapped,
     named_in_errors,
     params_given,
+    real_dtype,
     safe_increment,
-    zeros,
 )
+from ._checks import expect_shapes, expect_state, wrong_state
 
 __all__ = [
     "MaskedNode",
@@ -35,6 +39,7 @@ __all__ = [
     "chain",
     "masked",
     "multi_transform",
+    "named_chain",
     "with_float32_masters",
 ]
 
@@ -75,8 +80,8 @@ def chain(*args: GradientTransformation) -> GradientTransformation:
     """Transformations one after the other; the state is a tuple of theirs.
 
     Raises:
-        TypeError: an argument is not a transformation.
-        ValueError: the state has another number of parts.
+        TypeError: an argument is not a transformation, or the state is not a tuple. ValueError: the state has another
+        number of parts.
 
     Source: `optax.chain`.
 
@@ -85,13 +90,21 @@ def chain(*args: GradientTransformation) -> GradientTransformation:
     >>> both.update(np.array([4.0]), both.init(np.zeros(1)))[0]
     array([-0.5])
     """
+    return named_chain("optim.chain", *args)
+
+
+def named_chain(what: str, *args: GradientTransformation) -> GradientTransformation:
+    """The same under the name of an optimizer, which errors begin with."""
     for each in args:
-        _check_transformation("optim.chain", each)
+        _check_transformation(what, each)
 
     def update(updates: Any, state: Any, params: Any = None, **extra_args: Any) -> tuple[Any, Any]:
+        if not isinstance(state, (tuple, list)) or hasattr(type(state), "_fields"):
+            raise wrong_state(what, f"a tuple of {len(args)} states", state)
         if len(args) != len(state):
             got = f"a state of {len(state)} parts for {len(args)} transformations"
-            raise ValueError(message("optim.chain", "the state must be one of this chain", got, "call init(params)"))
+            way_out = "call init(params), or load it with like=init(params)"
+            raise ValueError(message(what, "the state must be one of this chain", got, way_out))
         states = []
         for each, part in zip(args, state):
             updates, new = call_update(each, updates, part, params, extra_args)
@@ -114,7 +127,8 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
         mask: a tree of bools, whose leaves may stand for subtrees; or a function that makes one of the parameters.
 
     Raises:
-        TypeError: ``inner`` is not a transformation. ValueError, TypeError: the mask does not fit the tree.
+        TypeError: ``inner`` is not a transformation, or the update gets the state of another one. ValueError,
+        TypeError: the mask does not fit the tree.
 
     Source: `optax.masked`.
 
@@ -134,6 +148,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
             return tree_map(lambda keep, part: part if keep else MaskedNode(), mask_tree, tree)
 
     def update(updates: Any, state: MaskedState, params: Any = None, **extra_args: Any) -> tuple[Any, MaskedState]:
+        expect_state("optim.masked", MaskedState, state)
         mask_tree = of(updates)
         visible = None if params is None else hidden(mask_tree, params)
         new, inner_state = call_update(inner, hidden(mask_tree, updates), state.inner_state, visible, extra_args)
@@ -151,8 +166,8 @@ def multi_transform(transforms: Mapping[Hashable, GradientTransformation], param
         param_labels: a tree of labels, whose leaves may stand for subtrees; or a function that makes one.
 
     Raises:
-        TypeError: a value is not a transformation.
-        ValueError: a label has no transformation.
+        TypeError: a value is not a transformation, or the update gets the state of another one. ValueError: a label has
+        no transformation, or no part in the state.
 
     Source: `optax.multi_transform`.
 
@@ -181,8 +196,11 @@ def multi_transform(transforms: Mapping[Hashable, GradientTransformation], param
         return PartitionState({label: each.init(params) for label, each in parts(params).items()})
 
     def update(updates: Any, state: PartitionState, params: Any = None, **extra: Any) -> tuple[Any, PartitionState]:
-        states = {}
-        for label, each in parts(updates).items():
+        what, found, states = "optim.multi_transform", parts(updates), {}
+        expect_state(what, PartitionState, state)
+        if not isinstance(state.inner_states, Mapping) or {*state.inner_states} != {*found}:
+            raise wrong_state(what, f"the PartitionState of {', '.join(map(repr, found))}", state.inner_states)
+        for label, each in found.items():
             updates, states[label] = each.update(updates, state.inner_states[label], params, **extra)
         return updates, PartitionState(states)
 
@@ -215,6 +233,8 @@ class MultiSteps:
     ([0.0], [-2.0])
     """
 
+    _what = "optim.MultiSteps"
+
     def __init__(
         self,
         opt: GradientTransformation,
@@ -234,15 +254,26 @@ class MultiSteps:
     def init(self, params: Any) -> MultiStepsState:
         """The first state."""
         count = np.zeros((), np.int32)
-        return MultiStepsState(
-            count, count, self.inner_opt.init(params), zeros("optim.MultiSteps", params, self._dtype)
+        return MultiStepsState(count, count, self.inner_opt.init(params), mapped(self._what, self._sum_of_none, params))
+
+    def _sum_of_none(self, param: Any) -> Any:
+        """Zeros in the dtype of sums, which is complex for a complex leaf."""
+        is_wide = self._dtype.itemsize > 4
+        return full_like(
+            param, 0, np.result_type(np.complex64, *[self._dtype] * is_wide) if is_complex(param.dtype) else self._dtype
         )
 
     def update(
         self, updates: Any, state: MultiStepsState, params: Any = None, **extra: Any
     ) -> tuple[Any, MultiStepsState]:
-        """The updates of a step in each call that completes one, else zeros; and the next state."""
-        what = "optim.MultiSteps"
+        """The updates of a step in each call that completes one, else zeros; and the next state.
+
+        Raises:
+            TypeError: the state of another transformation. DTypeError: leaves of integers. ShapeError: updates of other
+            shapes than the parameters.
+        """
+        what = self._what
+        expect_state(what, MultiStepsState, state)
         every, done = self._every(state.gradient_step), state.mini_step
 
         def add(g: Any, total: Any) -> Any:
@@ -257,14 +288,15 @@ class MultiSteps:
             return np.where(emits, now, later)
 
         following = chosen(safe_increment(state.gradient_step), state.gradient_step)
-        kept = mapped(what, lambda a, b: chosen(a, b).astype(b.dtype), inner_state, state.inner_opt_state)
-        rest = mapped(what, lambda t: chosen(like(0, t), t).astype(self._dtype), total)
+        kept = mapped(what, lambda a, b: chosen(a, b).astype(b.dtype), inner_state, state.inner_opt_state, check=None)
+        rest = mapped(what, lambda t, old: chosen(like(0, t), t).astype(old.dtype), total, state.acc_grads)
         mini_step = chosen(np.zeros((), np.int32), done + np.ones((), np.int32))
         result = mapped(what, lambda u: chosen(u, like(0, u)), new)
         return result, MultiStepsState(mini_step, following, kept, rest)
 
     def has_updated(self, state: MultiStepsState) -> Any:
-        """Whether the last call completed a step."""
+        """Whether the last call completed a step. Raises TypeError for the state of another transformation."""
+        expect_state(self._what, MultiStepsState, state)
         return (state.mini_step == 0) & (state.gradient_step > 0)
 
     def gradient_transformation(self) -> GradientTransformation:
@@ -278,11 +310,17 @@ def with_float32_masters(inner: GradientTransformation) -> GradientTransformatio
     Weights of bfloat16 alone lose every update below 1/256 of their size. The gradients become float32 first, and so
     are the moments. ``apply_updates(params, updates)`` rounds the new copy to the dtype of the weights.
 
+    The copy is what is trained. **Weights that are loaded, averaged or edited after** ``init`` **must get a new copy**,
+    or the next update puts the old ones in their place: ``state = init(params)``, or, to keep the moments,
+    ``state = state._replace(master=init(params).master)``. Outside of traced functions, the update compares the weights
+    with the copy and raises an error; in a traced function, which has no values yet, nothing can tell.
+
     Args:
         inner: an optimizer.
 
     Raises:
-        TypeError: ``inner`` is not a transformation, or the update is called without parameters.
+        TypeError: ``inner`` is not a transformation, or the update is called without parameters, or with the state of
+        another transformation. ValueError: outside of traced functions, the weights are not the rounding of the copy.
 
     Source: Micikevicius et al., "Mixed precision training", arXiv 1710.03740; Optax has no such wrapper.
 
@@ -309,14 +347,43 @@ def with_float32_masters(inner: GradientTransformation) -> GradientTransformatio
         return widened(param) if param.dtype.itemsize < 4 else param.copy()
 
     def init(params: Any) -> MasterState:
-        master = mapped(what, first, params)
+        master = mapped(what, first, params, check=None)
         return MasterState(master, inner.init(master))
 
     def update(updates: Any, state: MasterState, params: Any = None, **extra_args: Any) -> tuple[Any, MasterState]:
         params_given(what, params)
-        grads = mapped(what, widened, updates)
+        expect_state(what, MasterState, state)
+        _expect_roundings(what, params, state.master)
+        grads = mapped(what, widened, updates, check=None)
         new, inner_state = call_update(inner, grads, state.inner_state, state.master, extra_args)
         master = apply_updates(state.master, new)
-        return mapped(what, lambda m, p: m - widened(p), master, params), MasterState(master, inner_state)
+        result = mapped(what, lambda m, p: m - widened(p), master, params, check=expect_shapes)
+        return result, MasterState(master, inner_state)
 
     return GradientTransformation(init, update)
+
+
+def _expect_roundings(what: str, params: Any, masters: Any) -> None:
+    """Raise ValueError unless the weights are the rounded copies, as far as a step of arithmetic keeps them so.
+
+    A weight that falls from 1 to 1e-9 in one step is off by the rounding of a sum with the 1, so what is small beside
+    the largest weight of the tree is not compared.
+    """
+    found: list[tuple[Any, Any]] = []
+    mapped(what, lambda p, m: found.append((p, m)), params, masters, check=expect_shapes)
+    if current_trace() is not None or any(isinstance(leaf, Tracer) for pair in found for leaf in pair):
+        return
+    with np.errstate(all="ignore"):
+        largest = max((float(np.max(np.abs(m))) for _, m in found if m.size and is_inexact(m.dtype)), default=0.0)
+        for number, (param, master) in enumerate(found):
+            if not is_inexact(param.dtype):
+                continue
+            wide = param.astype(master.dtype)
+            eps = float(ml_dtypes.finfo(real_dtype(param.dtype)).eps)  # type: ignore[no-untyped-call]
+            rounding = 2 * eps * np.abs(master) + 2**-20 * largest
+            if np.any(np.abs(wide - master) > rounding):
+                name = leaf_names(params)[number]
+                rule = "the weights must be the rounded float32 copies in the state"
+                got = f"others{f' for tree{name}' if name else ''}: weights that were loaded or changed after init"
+                way_out = "call init(params), or state._replace(master=init(params).master) to keep the moments"
+                raise ValueError(message(what, rule, got, way_out))

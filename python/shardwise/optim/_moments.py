@@ -11,7 +11,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._base import GradientTransformation, as_array, cast, checked_dtype, full_like, like, mapped, safe_increment, zeros
+from ._base import (
+    GradientTransformation,
+    abs_sq,
+    as_array,
+    cast,
+    checked_dtype,
+    full_like,
+    like,
+    mapped,
+    real_dtype,
+    real_part,
+    safe_increment,
+    zeros,
+)
+from ._checks import expect_state
 
 __all__ = [
     "EmaState",
@@ -76,8 +90,8 @@ def first_count() -> Any:
 
 def _moment(what: str, updates: Any, moments: Any, decay: Any, order: int = 1) -> Any:
     def average(g: Any, moment: Any) -> Any:
-        power = g if order == 1 else g * g
-        return like(1 - decay, g) * power + like(decay, moment) * moment
+        power = g if order == 1 else abs_sq(g)
+        return like(1 - decay, power) * power + like(decay, moment) * moment
 
     return mapped(what, average, updates, moments)
 
@@ -86,11 +100,12 @@ def _corrected(what: str, moments: Any, decay: Any, count: Any) -> Any:
     """The averages over ``1 - decay ** count``: as if they had not begun with zeros."""
 
     def correct(moment: Any) -> Any:
-        if moment.dtype == np.float64:
+        dtype = real_dtype(moment.dtype)
+        if dtype == np.float64:
             return moment / (1 - _power(as_array(decay).astype(np.float64), count))
         # Rounded to float32 where Optax rounds.
         rounded = as_array(decay).astype(np.float32).astype(np.float64)
-        return moment / (np.float32(1) - _power(rounded, count).astype(np.float32)).astype(moment.dtype)
+        return moment / (np.float32(1) - _power(rounded, count).astype(np.float32)).astype(dtype)
 
     return mapped(what, correct, moments)
 
@@ -108,7 +123,8 @@ def trace(decay: Any, nesterov: bool = False, accumulator_dtype: Any = None) -> 
         accumulator_dtype: the dtype of the state; that of the parameters by default.
 
     Raises:
-        DTypeError: no such dtype.
+        DTypeError: no such dtype, or leaves of integers or of complex numbers that it does not hold. TypeError: the
+        update gets the state of another transformation. ShapeError: updates of other shapes than the parameters.
 
     Source: `optax.trace`.
 
@@ -123,6 +139,7 @@ def trace(decay: Any, nesterov: bool = False, accumulator_dtype: Any = None) -> 
         return g + like(decay, past) * past
 
     def update(updates: Any, state: TraceState, params: Any = None) -> tuple[Any, TraceState]:
+        expect_state(what, TraceState, state)
         new = mapped(what, add, updates, state.trace)
         return mapped(what, add, updates, new) if nesterov else new, TraceState(cast(what, new, dtype))
 
@@ -138,7 +155,8 @@ def ema(decay: Any, debias: bool = True, accumulator_dtype: Any = None) -> Gradi
         accumulator_dtype: the dtype of the state; that of the parameters by default.
 
     Raises:
-        DTypeError: no such dtype.
+        DTypeError: no such dtype, or leaves of integers or of complex numbers that it does not hold. TypeError: the
+        update gets the state of another transformation. ShapeError: updates of other shapes than the parameters.
 
     Source: `optax.ema`.
 
@@ -149,6 +167,7 @@ def ema(decay: Any, debias: bool = True, accumulator_dtype: Any = None) -> Gradi
     what, dtype = "optim.ema", checked_dtype("optim.ema", accumulator_dtype)
 
     def update(updates: Any, state: EmaState, params: Any = None) -> tuple[Any, EmaState]:
+        expect_state(what, EmaState, state)
         new, count = _moment(what, updates, state.ema, decay), safe_increment(state.count)
         result = _corrected(what, new, decay, count) if debias else new
         return result, EmaState(count, cast(what, new, dtype))
@@ -176,7 +195,8 @@ def scale_by_adam(
         nesterov: whether the average looks one step ahead.
 
     Raises:
-        DTypeError: no such dtype.
+        DTypeError: no such dtype, or leaves of integers or of complex numbers that it does not hold. TypeError: the
+        update gets the state of another transformation. ShapeError: updates of other shapes than the parameters.
 
     Source: `optax.scale_by_adam`; Kingma, Ba, "Adam", arXiv 1412.6980; Dozat, "Incorporating Nesterov momentum into
     Adam", 2016.
@@ -194,6 +214,7 @@ def scale_by_adam(
         return mu / (np.sqrt(nu + like(eps_root, nu)) + like(eps, nu))
 
     def update(updates: Any, state: ScaleByAdamState, params: Any = None) -> tuple[Any, ScaleByAdamState]:
+        expect_state(what, ScaleByAdamState, state)
         mu = _moment(what, updates, state.mu, b1)
         nu = _moment(what, updates, state.nu, b2, order=2)
         count = safe_increment(state.count)
@@ -220,6 +241,10 @@ def scale_by_rms(
         initial_scale: what the average begins with.
         eps_in_sqrt: whether ``eps`` is under the root.
 
+    Raises:
+        DTypeError: leaves of integers. TypeError: the update gets the state of another transformation. ShapeError:
+        updates of other shapes than the parameters.
+
     Source: `optax.scale_by_rms`.
 
     >>> rms = scale_by_rms(0.75)
@@ -233,6 +258,7 @@ def scale_by_rms(
         return g / np.sqrt(nu + small) if eps_in_sqrt else g / (np.sqrt(nu) + small)
 
     def update(updates: Any, state: ScaleByRmsState, params: Any = None) -> tuple[Any, ScaleByRmsState]:
+        expect_state(what, ScaleByRmsState, state)
         nu = _moment(what, updates, state.nu, decay, order=2)
         return mapped(what, scaled, updates, nu), ScaleByRmsState(nu)
 
@@ -248,6 +274,10 @@ def scale_by_rss(initial_accumulator_value: Any = 0.1, eps: Any = 1e-7) -> Gradi
         initial_accumulator_value: what the sum begins with.
         eps: added under the root.
 
+    Raises:
+        DTypeError: leaves of integers. TypeError: the update gets the state of another transformation. ShapeError:
+        updates of other shapes than the parameters.
+
     Source: `optax.scale_by_rss`.
 
     >>> rss = scale_by_rss(0.0, 0.0)
@@ -257,12 +287,13 @@ def scale_by_rss(initial_accumulator_value: Any = 0.1, eps: Any = 1e-7) -> Gradi
     what = "optim.scale_by_rss"
 
     def scaled(g: Any, total: Any) -> Any:
-        is_positive = total > 0
+        is_positive = real_part(total) > 0
         safe = np.where(is_positive, total + like(eps, total), like(1, total))
         return np.where(is_positive, g / np.sqrt(safe), like(0, g))
 
     def update(updates: Any, state: ScaleByRssState, params: Any = None) -> tuple[Any, ScaleByRssState]:
-        total = mapped(what, lambda g, sum_: g * g + sum_, updates, state.sum_of_squares)
+        expect_state(what, ScaleByRssState, state)
+        total = mapped(what, lambda g, sum_: abs_sq(g) + sum_, updates, state.sum_of_squares)
         return mapped(what, scaled, updates, total), ScaleByRssState(total)
 
     def init(params: Any) -> ScaleByRssState:
@@ -280,7 +311,8 @@ def scale_by_lion(b1: Any = 0.9, b2: Any = 0.99, mu_dtype: Any = None) -> Gradie
         mu_dtype: the dtype of the average; that of the parameters by default.
 
     Raises:
-        DTypeError: no such dtype.
+        DTypeError: no such dtype, or leaves of integers or of complex numbers that it does not hold. TypeError: the
+        update gets the state of another transformation. ShapeError: updates of other shapes than the parameters.
 
     Source: `optax.scale_by_lion`; Chen et al., "Symbolic discovery of optimization algorithms", arXiv 2302.06675.
 
@@ -291,6 +323,7 @@ def scale_by_lion(b1: Any = 0.9, b2: Any = 0.99, mu_dtype: Any = None) -> Gradie
     what, dtype = "optim.scale_by_lion", checked_dtype("optim.scale_by_lion", mu_dtype)
 
     def update(updates: Any, state: ScaleByLionState, params: Any = None) -> tuple[Any, ScaleByLionState]:
+        expect_state(what, ScaleByLionState, state)
         result = mapped(what, np.sign, _moment(what, updates, state.mu, b1))
         mu = cast(what, _moment(what, updates, state.mu, b2), dtype)
         return result, ScaleByLionState(safe_increment(state.count), mu)

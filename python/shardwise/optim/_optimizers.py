@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import is_one_of, message, shown
 from ._base import GradientTransformation, ScalarOrSchedule, identity
 from ._factored import adam_decay_rate, capped_decay_rate, pow_decay_rate, scale_by_factored_rms
-from ._masking import chain, masked
+from ._masking import masked, named_chain
 from ._moments import ema, scale_by_adam, scale_by_lion, scale_by_rms, scale_by_rss, trace
 from ._scaling import (
     add_decayed_weights,
@@ -51,7 +51,7 @@ def sgd(
         accumulator_dtype: the dtype of the momentum; that of the parameters by default.
 
     Raises:
-        DTypeError: no such dtype.
+        DTypeError: no such dtype. And those of :class:`GradientTransformation`.
 
     Source: `optax.sgd`.
 
@@ -59,7 +59,7 @@ def sgd(
     array([-0.5])
     """
     first = identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype)
-    return chain(first, scale_by_learning_rate(learning_rate))
+    return named_chain("optim.sgd", first, scale_by_learning_rate(learning_rate))
 
 
 def adam(
@@ -84,15 +84,17 @@ def adam(
         nesterov: whether the average looks one step ahead.
 
     Raises:
-        DTypeError: no such dtype.
+        DTypeError: no such dtype. And those of :class:`GradientTransformation`.
 
     Source: `optax.adam`; Kingma, Ba, arXiv 1412.6980.
 
     >>> adam(0.1).update(np.full(1, 3.0), adam(0.1).init(np.zeros(1)))[0].round(6)
     array([-0.1])
     """
-    return chain(
-        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov), scale_by_learning_rate(learning_rate)
+    return named_chain(
+        "optim.adam",
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
     )
 
 
@@ -122,7 +124,8 @@ def adamw(
         nesterov: whether the average looks one step ahead.
 
     Raises:
-        DTypeError: no such dtype. TypeError: the update is called without parameters.
+        DTypeError: no such dtype. TypeError: the update is called without parameters. And those of
+        :class:`GradientTransformation`.
 
     Source: `optax.adamw`; Loshchilov, Hutter, arXiv 1711.05101.
 
@@ -130,7 +133,8 @@ def adamw(
     >>> optimizer.update(np.full(1, 3.0), optimizer.init(np.zeros(1)), np.ones(1))[0].round(6)
     array([-0.15])
     """
-    return chain(
+    return named_chain(
+        "optim.adamw",
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -150,7 +154,8 @@ def nadam(
     >>> nadam(0.1).update(np.full(1, 3.0), nadam(0.1).init(np.zeros(1)))[0].shape
     (1,)
     """
-    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=True)
+    scaled = scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=True)
+    return named_chain("optim.nadam", scaled, scale_by_learning_rate(learning_rate))
 
 
 def nadamw(
@@ -168,7 +173,12 @@ def nadamw(
     >>> nadamw(0.1).update(np.full(1, 3.0), nadamw(0.1).init(np.zeros(1)), np.ones(1))[0].shape
     (1,)
     """
-    return adamw(learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=True)
+    return named_chain(
+        "optim.nadamw",
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=True),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
 
 
 def rmsprop(
@@ -191,13 +201,21 @@ def rmsprop(
         momentum: the decay of past updates; None for none.
         nesterov: whether the momentum looks one step ahead.
 
+    Raises:
+        DTypeError, ShapeError, TypeError: those of :class:`GradientTransformation`.
+
     Source: `optax.rmsprop`, which also has ``centered`` and ``bias_correction``.
 
     >>> rmsprop(0.5, 0.75).update(np.full(1, 3.0), rmsprop(0.5).init(np.zeros(1)))[0].round(6)
     array([-1.])
     """
     last = identity() if momentum is None else trace(momentum, nesterov)
-    return chain(scale_by_rms(decay, eps, initial_scale, eps_in_sqrt), scale_by_learning_rate(learning_rate), last)
+    return named_chain(
+        "optim.rmsprop",
+        scale_by_rms(decay, eps, initial_scale, eps_in_sqrt),
+        scale_by_learning_rate(learning_rate),
+        last,
+    )
 
 
 def adagrad(
@@ -210,12 +228,17 @@ def adagrad(
         initial_accumulator_value: what the sum begins with.
         eps: added under the root.
 
+    Raises:
+        DTypeError, ShapeError, TypeError: those of :class:`GradientTransformation`.
+
     Source: `optax.adagrad`.
 
     >>> adagrad(0.5, 0.0).update(np.full(1, 3.0), adagrad(0.5, 0.0).init(np.zeros(1)))[0].round(6)
     array([-0.5])
     """
-    return chain(scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate))
+    return named_chain(
+        "optim.adagrad", scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
+    )
 
 
 def lion(
@@ -237,15 +260,19 @@ def lion(
         mask: which leaves decay, as in :func:`add_decayed_weights`.
 
     Raises:
-        DTypeError: no such dtype. TypeError: the update is called without parameters.
+        DTypeError: no such dtype. TypeError: the update is called without parameters. And those of
+        :class:`GradientTransformation`.
 
     Source: `optax.lion`.
 
     >>> lion(0.5, weight_decay=0.0).update(np.full(1, 3.0), lion(0.5).init(np.zeros(1)), np.ones(1))[0]
     array([-0.5])
     """
-    return chain(
-        scale_by_lion(b1, b2, mu_dtype), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate)
+    return named_chain(
+        "optim.lion",
+        scale_by_lion(b1, b2, mu_dtype),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
     )
 
 
@@ -270,14 +297,15 @@ def lamb(
         mask: which leaves decay, as in :func:`add_decayed_weights`.
 
     Raises:
-        TypeError: the update is called without parameters.
+        TypeError: the update is called without parameters. And those of :class:`GradientTransformation`.
 
     Source: `optax.lamb`; You et al., arXiv 1904.00962.
 
     >>> lamb(0.5).update(np.full(2, 3.0), lamb(0.5).init(np.zeros(2)), np.full(2, 4.0))[0].round(6)
     array([-2., -2.])
     """
-    return chain(
+    return named_chain(
+        "optim.lamb",
         scale_by_adam(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_trust_ratio(),
@@ -308,14 +336,15 @@ def lars(
         nesterov: whether the momentum looks one step ahead.
 
     Raises:
-        TypeError: the update is called without parameters.
+        TypeError: the update is called without parameters. And those of :class:`GradientTransformation`.
 
     Source: `optax.lars`; You et al., arXiv 1708.03888.
 
     >>> lars(1.0, trust_coefficient=0.5).update(np.array([2.0]), lars(1.0).init(np.zeros(1)), np.array([4.0]))[0]
     array([-2.])
     """
-    return chain(
+    return named_chain(
+        "optim.lars",
         add_decayed_weights(weight_decay, weight_decay_mask),
         masked(scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps), trust_ratio_mask),
         scale_by_learning_rate(learning_rate),
@@ -354,7 +383,8 @@ def adafactor(
         weight_decay_mask: which leaves decay, as in :func:`add_decayed_weights`.
 
     Raises:
-        DTypeError: no such dtype. TypeError: the update is called without parameters.
+        DTypeError: no such dtype. TypeError: the update is called without parameters. And those of
+        :class:`GradientTransformation`.
 
     Source: `optax.adafactor`; Shazeer, Stern, arXiv 1804.04235. :func:`gshard_adafactor` has the form of GShard.
 
@@ -373,7 +403,7 @@ def adafactor(
         parts.append(ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
     if weight_decay_rate is not None:
         parts.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
-    return chain(*parts, scale(-1))
+    return named_chain("optim.adafactor", *parts, scale(-1))
 
 
 def gshard_adafactor(
@@ -402,7 +432,8 @@ def gshard_adafactor(
         min_scale: the least root mean square of a parameter.
 
     Raises:
-        ValueError: an unknown ``decay``. TypeError: the update is called without parameters.
+        ValueError: an unknown ``decay``. TypeError: the update is called without parameters. And those of
+        :class:`GradientTransformation`.
 
     Source: GShard (arXiv 2006.16668), A.2, which names both a decay of 0.99 and the schedule.
 
@@ -420,4 +451,4 @@ def gshard_adafactor(
         scale_by_learning_rate(rsqrt_decay_schedule(learning_rate, decay_steps), flip_sign=False),
         *([scale_by_param_block_rms(min_scale)] if multiply_by_parameter_scale else []),
     ]
-    return chain(*parts, scale(-1))
+    return named_chain("optim.gshard_adafactor", *parts, scale(-1))

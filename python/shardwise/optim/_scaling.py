@@ -15,16 +15,19 @@ from ..tree import leaves as tree_leaves
 from ._base import (
     GradientTransformation,
     ScalarOrSchedule,
+    abs_sq,
     as_array,
     checked_number,
     identity,
     like,
     mapped,
     params_given,
+    real_dtype,
     safe_increment,
-    stateless,
+    stateless_as,
     wide,
 )
+from ._checks import expect_real, expect_state
 from ._masking import masked
 from ._moments import first_count
 
@@ -62,7 +65,7 @@ def global_norm(updates: Any) -> Any:
     >>> float(global_norm({"a": np.array([3.0]), "b": np.array([4.0])}))
     5.0
     """
-    squares = [np.sum(np.square(wide(as_array(leaf)))) for leaf in tree_leaves(updates)]
+    squares = [np.sum(abs_sq(wide(as_array(leaf)))) for leaf in tree_leaves(updates)]
     return np.sqrt(sum(squares[1:], squares[0])) if squares else np.float32(0)
 
 
@@ -72,7 +75,8 @@ def scale(step_size: Any) -> GradientTransformation:
     >>> scale(-0.5).update(np.ones(1), ())[0]
     array([-0.5])
     """
-    return stateless(lambda updates, params: mapped("optim.scale", lambda g: like(step_size, g) * g, updates))
+    what = "optim.scale"
+    return stateless_as(what, lambda updates, params: mapped(what, lambda g: like(step_size, g) * g, updates))
 
 
 def scale_by_learning_rate(learning_rate: ScalarOrSchedule, *, flip_sign: bool = True) -> GradientTransformation:
@@ -106,7 +110,7 @@ def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> GradientTransformat
     what = "optim.scale_by_schedule"
 
     def update(updates: Any, state: ScaleByScheduleState, params: Any = None) -> tuple[Any, ScaleByScheduleState]:
-        step_size = step_size_fn(state.count)
+        step_size = step_size_fn(expect_state(what, ScaleByScheduleState, state).count)
         result = mapped(what, lambda g: like(step_size, g) * g, updates)
         return result, ScaleByScheduleState(safe_increment(state.count))
 
@@ -119,17 +123,18 @@ def scale_by_sign() -> GradientTransformation:
     >>> scale_by_sign().update(np.array([-2.0, 0.0]), ())[0]
     array([-1.,  0.])
     """
-    return stateless(lambda updates, params: mapped("optim.scale_by_sign", np.sign, updates))
+    what = "optim.scale_by_sign"
+    return stateless_as(what, lambda updates, params: mapped(what, np.sign, updates))
 
 
 def _safe_norm(x: Any, smallest: Any, is_mean: bool = False) -> Any:
     """The norm of all elements, or the root of their mean square, at least ``smallest``; with a gradient at zero."""
     reduce = np.mean if is_mean else np.sum
-    square = reduce(np.square(wide(x)))
+    square = reduce(abs_sq(wide(x)))
     floor = like(smallest, square)
     is_small = square <= floor * floor
     root = np.sqrt(np.where(is_small, like(1, square), square))
-    return np.where(is_small, floor, root).astype(x.dtype)
+    return np.where(is_small, floor, root).astype(real_dtype(x.dtype))
 
 
 def scale_by_trust_ratio(min_norm: Any = 0.0, trust_coefficient: Any = 1.0, eps: Any = 0.0) -> GradientTransformation:
@@ -157,7 +162,7 @@ def scale_by_trust_ratio(min_norm: Any = 0.0, trust_coefficient: Any = 1.0, eps:
         ratio = like(trust_coefficient, of_param) * of_param / divisor
         return update * np.where(has_none, like(1, ratio), ratio)
 
-    return stateless(lambda updates, params: mapped(what, scaled, updates, params_given(what, params)))
+    return stateless_as(what, lambda updates, params: mapped(what, scaled, updates, params_given(what, params)))
 
 
 def scale_by_param_block_norm(min_scale: Any = 1e-3) -> GradientTransformation:
@@ -174,7 +179,7 @@ def scale_by_param_block_norm(min_scale: Any = 1e-3) -> GradientTransformation:
     def scaled(update: Any, param: Any) -> Any:
         return update * _safe_norm(param, min_scale)
 
-    return stateless(lambda updates, params: mapped(what, scaled, updates, params_given(what, params)))
+    return stateless_as(what, lambda updates, params: mapped(what, scaled, updates, params_given(what, params)))
 
 
 def scale_by_param_block_rms(min_scale: Any = 1e-3) -> GradientTransformation:
@@ -191,7 +196,7 @@ def scale_by_param_block_rms(min_scale: Any = 1e-3) -> GradientTransformation:
     def scaled(update: Any, param: Any) -> Any:
         return update * _safe_norm(param, min_scale, is_mean=True)
 
-    return stateless(lambda updates, params: mapped(what, scaled, updates, params_given(what, params)))
+    return stateless_as(what, lambda updates, params: mapped(what, scaled, updates, params_given(what, params)))
 
 
 def add_decayed_weights(weight_decay: ScalarOrSchedule = 0.0, mask: Any = None) -> GradientTransformation:
@@ -215,7 +220,7 @@ def add_decayed_weights(weight_decay: ScalarOrSchedule = 0.0, mask: Any = None) 
         return mapped(what, lambda g, p: g + like(factor, p) * p, updates, params_given(what, params))
 
     def update(updates: Any, state: ScaleByScheduleState, params: Any = None) -> tuple[Any, ScaleByScheduleState]:
-        new = added(updates, params, weight_decay(state.count))
+        new = added(updates, params, weight_decay(expect_state(what, ScaleByScheduleState, state).count))
         return new, ScaleByScheduleState(safe_increment(state.count))
 
     if callable(weight_decay):
@@ -223,22 +228,27 @@ def add_decayed_weights(weight_decay: ScalarOrSchedule = 0.0, mask: Any = None) 
     elif isinstance(weight_decay, (int, float)) and weight_decay == 0:
         inner = identity()
     else:
-        inner = stateless(lambda updates, params: added(updates, params, weight_decay))
+        inner = stateless_as(what, lambda updates, params: added(updates, params, weight_decay))
     return inner if mask is None else masked(inner, mask)
 
 
 def clip(max_delta: Any) -> GradientTransformation:
     """Each element, limited to ``-max_delta`` and ``max_delta``.
 
+    Raises:
+        TypeError: ``max_delta`` is not a number. DTypeError: complex leaves, which have no order; clip their norm with
+        :func:`clip_by_global_norm` or :func:`clip_by_block_rms`.
+
     >>> clip(1.0).update(np.array([-3.0, 0.5]), ())[0]
     array([-1. ,  0.5])
     """
-    checked_number("optim.clip", "max_delta", max_delta)
+    what = "optim.clip"
+    checked_number(what, "max_delta", max_delta)
 
     def clipped(g: Any) -> Any:
         return np.clip(g, like(-max_delta, g), like(max_delta, g))
 
-    return stateless(lambda updates, params: mapped("optim.clip", clipped, updates))
+    return stateless_as(what, lambda updates, params: mapped(what, clipped, updates, check=expect_real))
 
 
 def clip_by_block_rms(threshold: Any) -> GradientTransformation:
@@ -249,17 +259,18 @@ def clip_by_block_rms(threshold: Any) -> GradientTransformation:
     >>> clip_by_block_rms(1.0).update(np.full(2, 4.0), ())[0]
     array([1., 1.])
     """
-    checked_number("optim.clip_by_block_rms", "threshold", threshold)
+    what = "optim.clip_by_block_rms"
+    checked_number(what, "threshold", threshold)
 
     def clipped(g: Any) -> Any:
-        square = np.mean(np.square(wide(g)))
+        square = np.mean(abs_sq(wide(g)))
         limit = like(threshold, square)
         # A root of zero has no gradient: below the threshold, it is not taken.
         is_large = square > limit * limit
         root = np.sqrt(np.where(is_large, square, like(1, square)))
-        return g / np.where(is_large, root / limit, like(1, square)).astype(g.dtype)
+        return g / np.where(is_large, root / limit, like(1, square)).astype(real_dtype(g.dtype))
 
-    return stateless(lambda updates, params: mapped("optim.clip_by_block_rms", clipped, updates))
+    return stateless_as(what, lambda updates, params: mapped(what, clipped, updates))
 
 
 def clip_by_global_norm(max_norm: Any) -> GradientTransformation:
@@ -271,16 +282,17 @@ def clip_by_global_norm(max_norm: Any) -> GradientTransformation:
     >>> clip_by_global_norm(1.0).update({"a": np.array([3.0]), "b": np.array([4.0])}, ())[0]
     {'a': array([0.6]), 'b': array([0.8])}
     """
-    checked_number("optim.clip_by_global_norm", "max_norm", max_norm)
+    what = "optim.clip_by_global_norm"
+    checked_number(what, "max_norm", max_norm)
 
     def clipped(updates: Any, params: Any) -> Any:
         norm = global_norm(updates)
         is_small = norm < max_norm
 
         def scaled(g: Any) -> Any:
-            divisor = np.where(is_small, like(1, norm), norm).astype(g.dtype)
-            return np.where(is_small, g, g / divisor * like(max_norm, g))
+            divisor = np.where(is_small, like(1, norm), norm).astype(real_dtype(g.dtype))
+            return np.where(is_small, g, g / divisor * like(max_norm, divisor))
 
-        return mapped("optim.clip_by_global_norm", scaled, updates)
+        return mapped(what, scaled, updates)
 
-    return stateless(clipped)
+    return stateless_as(what, clipped)

@@ -5,6 +5,7 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/collectives/varying.h"
 #include "shardwise/transforms/gradient/backward_split.h"
 #include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
@@ -91,12 +92,14 @@ class BranchGradient {
   }
 
   // A saved value may be a result anyway. Branches share the further results for values of one type: only one of them
-  // runs.
+  // runs. But a result varies along the manual axes of each branch, so that a value whose cotangent is matched with it has a
+  // result of its own.
   void assign_places(JointBranch& branch) {
-    std::vector<bool> is_taken(slots_.size());
+    const bool may_share = !MatchesVarying::is_on();
+    std::vector<bool> is_taken(slots_.size(), !may_share);
     for (const ValueId value : branch.split.saved) {
       const auto result = std::ranges::find(branch.results, value);
-      if (result != branch.results.end()) {
+      if (may_share && result != branch.results.end()) {
         branch.places.push_back(static_cast<uint32_t>(result - branch.results.begin()));
         continue;
       }
