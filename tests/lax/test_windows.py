@@ -111,3 +111,21 @@ def test_functions_of_past_calls_are_forgotten() -> None:
         of_new_function()
     gc.collect()
     assert first() is None
+
+
+@pytest.mark.parametrize("init", [-np.inf, float(np.finfo(np.float32).min), -1e30, -500.0, -99.5])
+@pytest.mark.parametrize("scale", [1.0, 1000.0, 1e32])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_totals_of_a_region_need_an_init_value_that_changes_nothing(init: float, scale: float, reverse: bool) -> None:
+    """-500 changes no number above it, but is counted once for each shard among numbers below it."""
+    x = (np.linspace(-1, 1, 15, dtype=np.float32) * np.float32(scale))[::-1]
+    padding = ((0, 14),) if reverse else ((14, 0),)
+
+    def cumulative(x: Any) -> Any:
+        return sw.lax.reduce_window(x, np.float32(init), np.logaddexp, (15,), (1,), padding)
+
+    split = sw.jit(cumulative, mesh=sw.Mesh({"x": 4}), in_shardings=P("x"), out_shardings=P("x"))
+    expected = np.asarray(sw.jit(cumulative, mesh=sw.Mesh({"x": 1}))(x))
+    np.testing.assert_allclose(np.asarray(split(x)), expected, rtol=1e-6)
+    sends_totals = split.lower(x).compile().collectives().by_kind() == {"all_gather": 1}
+    assert sends_totals == (init <= np.finfo(np.float32).min)

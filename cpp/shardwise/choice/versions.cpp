@@ -46,7 +46,7 @@ class Versions::OpsAgain {
     return found;
   }
 
-  // Of computing the op of the value again, with its operands.
+  // Prices the op of the value once more, and what its operands need for it.
   Cost price(ValueId value, PlacementId need, const ComputedAgain& again) {
     constexpr size_t kMost = 256;  // a longer chain costs too much to price, and to run
     const Cost never{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};

@@ -130,8 +130,8 @@ struct Method {
                      std::vector<OpPlacement>& found);
   void (*partition)(PartitionContext& context);  // null: by the rule, only placed differently
   bool is_movement = false;  // one exchange and nothing else: it becomes one with that of its only reader
-  // Of a method without `placements`: the axes of result 0 that suit those of operand 0, beside those that propagation
-  // gave it; none if nothing suits better.
+  // Returns other axes for the dims of result 0 than propagation gave it, which suit those of operand 0; none if no others
+  // suit better. Only methods without `placements` have it.
   std::vector<AxisList> (*result)(const OpView& op, const ShardingRule& rule,
                                   std::span<const AxisList> operand) = nullptr;
 };

@@ -124,7 +124,7 @@ class Rematerializer {
     int64_t of(int64_t peak) const { return part == 0 ? bytes : peak - peak / part; }
   };
 
-  // What an attempt may write besides copies.
+  // An attempt may write these besides copies.
   struct Means {
     bool rows_in_trips = false, windows = false;
   };

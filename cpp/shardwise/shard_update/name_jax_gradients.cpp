@@ -21,7 +21,7 @@ bool has_any(const Module& module) {
   return std::ranges::any_of(module.region(module.main().body).ops, [&](OpId op) { return is_transposed(module, op); });
 }
 
-// Of the weight that an update writes, if it is an argument.
+// Returns the name of the weight that an update writes, or "" if no argument is that weight.
 std::string weight_name(const Module& module, const UpdateGroup& group, std::span<const std::string> arguments) {
   const auto weight = std::ranges::find_if(group.weights, [&](ValueId value) { return !module.value(value).op; });
   return weight == group.weights.end() ? std::string() : arguments[module.value(*weight).index];

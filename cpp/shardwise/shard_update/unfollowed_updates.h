@@ -4,7 +4,7 @@
 //
 //   %1 = reshape %w;  %2 = sub %1, %g;  %3 = reshape %2;  return %3        {%w, reshape}
 //
-// Such an update is left whole, and reported with the op.
+// `shard_update` leaves such an update whole, and reports the op.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ struct UnfollowedUpdate {
   OpId op;  // the last one that is neither elementwise nor a norm
 };
 
-// Of the results that are of no group: each with the first argument of its type that it depends on and that has none yet.
+// Pairs each result that belongs to no group with the first argument of its type that it depends on and that is not paired yet.
 std::vector<UnfollowedUpdate> unfollowed_updates(const UpdateGraph& graph);
 
 }  // namespace shardwise

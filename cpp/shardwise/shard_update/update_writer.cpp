@@ -19,7 +19,7 @@ bool is_conversion(const Module& module, const Use& use, ValueId value) {
          op.result_type().dtype != module.type(value).dtype && is_float(op.result_type().dtype);
 }
 
-// What is stored of a value: the operand of the conversion that only widens it, or itself.
+// Returns the operand of a conversion that only widens it, or the value itself: the model stores no more than that.
 ValueId stored_of(const Module& module, ValueId value) {
   const OpId maker = module.value(value).op;
   if (!maker || module.op(maker).operand_count != 1 || !module.op(maker).def->traits.elementwise) return value;

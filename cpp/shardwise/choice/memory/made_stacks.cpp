@@ -37,7 +37,7 @@ class StackReader {
     if (!find_readers(found, dim)) return std::nullopt;
     const int64_t rows = local_.type(stack).shape[dim];
     find_source(found, dim);
-    if (found.ops.empty() || !alive_.contains(home(stack))) return std::nullopt;
+    if (rows == 0 || found.ops.empty() || !alive_.contains(home(stack))) return std::nullopt;
     // Two rows: that of a trip, and that which the next one is making.
     found.bytes = bytes(home(stack)) / rows * std::max<int64_t>(rows - 2, 0) - added_bytes(found, found.source);
     if (found.bytes <= 0) return std::nullopt;
@@ -92,7 +92,7 @@ class StackReader {
     }
   }
 
-  // What is alive at the peak is there anyway, except for the memory of the stack.
+  // A source that is alive at the peak adds nothing, unless it lies in the memory of the stack.
   int64_t added_bytes(const MadeStack& found, ValueId source) const {
     const ValueId own = home(source);
     return alive_.contains(own) && own != home(found.stack) ? 0 : bytes(own);
@@ -106,7 +106,7 @@ class StackReader {
     return value;
   }
 
-  // In each trip one row is made, so that a collective is as many messages.
+  // Each trip makes one row, so that a collective becomes as many messages as there are trips.
   int64_t more_ps(const MadeStack& found, int64_t rows) const {
     int64_t once = 0, in_trips = 0;
     for (size_t i = 0; i < found.ops.size(); ++i) {

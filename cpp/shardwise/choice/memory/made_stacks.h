@@ -27,7 +27,7 @@ struct MadeStack {
 
 TypeId row_type(const Module& local, TypeId stack, size_t dim);  // with one row along the dim
 
-// Those that are alive at the peak, of which something is freed. What takes the least time for its bytes comes first.
+// Returns the stacks that are alive at the peak and free memory if they go, those with the least time for each byte first.
 std::vector<MadeStack> made_stacks_at_peak(Module& local, const LiveWalk& walk, const Hardware& hardware);
 
 }  // namespace shardwise

@@ -44,7 +44,7 @@ void batch_same_op(BatchContext& context) {
   context.set_result(0, builder.module().result(builder.create_op(op.def(), operands, attrs)));
 }
 
-// What the sum of parts depends on is each part.
+// Each part of a cotangent adds to the sum, so that the cotangent of the sum goes to each part.
 void vjp_match(VjpContext& context) {
   if (context.needs(0)) context.set(0, context.cotangent());
 }

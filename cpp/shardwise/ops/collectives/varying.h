@@ -10,7 +10,8 @@
 //   %y = psum(%x)                   %y is equal along x, and so is %dy
 //   %dx = "shardwise.vary"(%dy)     %dy itself, which counts as different along x
 //
-// What differs is known once the whole computation is: transforms/batch/cotangent_sums.h replaces match_varying.
+// transforms/batch/cotangent_sums.h replaces match_varying once the whole computation is recorded: only then is it known which
+// values differ.
 #pragma once
 
 #include <span>
@@ -31,7 +32,7 @@ bool is_match_varying(const OpDef& def);
 // The sum over the devices along these axes.
 ValueId create_sum_over(Builder& builder, const Mesh& mesh, ValueId value, AxisSpan axes);
 
-// Of an all_reduce whose result counts as different on each device: its transpose is a sum, too.
+// Marks an all_reduce whose result counts as different on each device. Its transpose is a sum, too.
 inline constexpr std::string_view kVaryingAttr = "shardwise.varying";
 
 // OpDef::vjp of the collectives, inside a manual computation or a vmap.

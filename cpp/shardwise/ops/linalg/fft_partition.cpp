@@ -81,7 +81,7 @@ class PencilPlan {
     return dims;
   }
 
-  // Of the dims that need not be whole any more, the one that receives least.
+  // Returns the dim that receives least among those that can take the axes.
   std::optional<size_t> target_of(size_t from) const {
     std::optional<std::pair<int64_t, size_t>> best;
     for (size_t dim = 0; dim < shape_.size(); ++dim) {

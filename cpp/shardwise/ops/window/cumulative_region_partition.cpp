@@ -6,7 +6,7 @@
 //   forward     region(totals of the shards before, own rows)
 //   reverse     region(own rows, totals of the shards after)
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstring>
 
 #include "shardwise/ir/rewrite/reads.h"
@@ -30,24 +30,59 @@ using Values = std::vector<ValueId>;
 
 // ---- init values ---------------------------------------------------------------------------------------------------
 
-// Numbers of many sizes and both signs, as far as the dtype has them.
-std::vector<std::byte> samples(DType dtype, int64_t count) {
-  constexpr std::array kNumbers{0.0,  1.0,   -1.0,  0.3,  -0.7,  2.0,   3.0,   -5.5, 17.25,
-                                -21., 100.0, -99.0, 1e-3, -1e-4, 0.125, 63.75, 7.0,  11.0};
-  const auto item = static_cast<size_t>(item_size(dtype));
-  std::vector<std::byte> items(static_cast<size_t>(count) * item);
-  for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
-    const double number = kNumbers[k % kNumbers.size()];
-    const auto whole = static_cast<int64_t>(number);
-    const Scalar sample = is_float(dtype)         ? Scalar::of_float(dtype, number)
-                          : is_complex(dtype)     ? Scalar::of_complex(dtype, number, 1 - number)
-                          : dtype == DType::kBool ? Scalar::of_int(dtype, whole % 2 != 0)
-                          : is_signed_integer(dtype)
-                              ? Scalar::of_int(dtype, whole % 8)
-                              : Scalar::of_uint(dtype, static_cast<uint64_t>(std::abs(whole)) % 8);
-    store(sample, items.data() + k * item);
+// Numbers of all sizes that the dtype has: an init value such as -500 is neutral for small numbers alone.
+std::vector<double> sample_floats(DType dtype) {
+  std::vector<double> numbers = {0.0,  1.0,   -1.0,  0.3,  -0.7,  2.0,   3.0,   -5.5, 17.25,
+                                 -21., 100.0, -99.0, 1e-3, -1e-4, 0.125, 63.75, 7.0,  11.0};
+  std::vector<std::byte> element(static_cast<size_t>(item_size(dtype)));
+  const auto is_stored = [&](double number) {
+    store(Scalar::of_float(dtype, number), element.data());
+    return load(dtype, element.data()).real == number;
+  };
+  std::vector<double> powers;  // the largest first
+  for (int exponent = 1023; exponent >= -1022; --exponent) {
+    if (is_stored(std::ldexp(1.0, exponent))) powers.push_back(std::ldexp(1.0, exponent));
   }
-  return items;
+  constexpr size_t kMost = 24;
+  const size_t step = ceil_div(std::ssize(powers), kMost);
+  for (size_t i = 0; i < powers.size(); i += step) numbers.insert(numbers.end(), {powers[i], -powers[i]});
+  return numbers;
+}
+
+std::vector<Scalar> sample_integers(DType dtype) {
+  std::vector<Scalar> samples;
+  const int bits = bit_width(dtype);
+  for (int64_t number = 0; number < 8; ++number) samples.push_back(Scalar::of_int(dtype, number));
+  for (int bit = 3; bit < bits; ++bit) {
+    const uint64_t power = uint64_t{1} << bit;
+    if (is_unsigned_integer(dtype)) {
+      samples.insert(samples.end(), {Scalar::of_uint(dtype, power), Scalar::of_uint(dtype, power + power - 1)});
+    } else {
+      // The smallest number is that of the last bit alone; the complements have all bits below it.
+      const int64_t low = -static_cast<int64_t>(power - 1) - 1;
+      samples.insert(samples.end(), {Scalar::of_int(dtype, low), Scalar::of_int(dtype, -(low + 1))});
+    }
+  }
+  return samples;
+}
+
+std::vector<Scalar> samples_of(DType dtype) {
+  if (dtype == DType::kBool) return {Scalar::of_int(dtype, 0), Scalar::of_int(dtype, 1)};
+  if (is_integer(dtype)) return sample_integers(dtype);
+  std::vector<Scalar> samples;
+  for (const double number : sample_floats(is_complex(dtype) ? part_of_complex(dtype) : dtype)) {
+    samples.push_back(is_complex(dtype) ? Scalar::of_complex(dtype, number, -number) : Scalar::of_float(dtype, number));
+  }
+  return samples;
+}
+
+// The samples of a dtype, over and over; each input begins with another one.
+std::vector<std::byte> lanes_of(DType dtype, size_t count, size_t first) {
+  const std::vector<Scalar> samples = samples_of(dtype);
+  const auto item = static_cast<size_t>(item_size(dtype));
+  std::vector<std::byte> lanes(count * item);
+  for (size_t k = 0; k < count; ++k) store(samples[(first + k) % samples.size()], lanes.data() + k * item);
+  return lanes;
 }
 
 bool runs_in_tiles(const Module& module, RegionId region) {
@@ -60,11 +95,11 @@ bool runs_in_tiles(const Module& module, RegionId region) {
 
 // Whether the region gives the samples back that it combines with the init values, on either side.
 bool keeps_samples(const OpView& op, const std::vector<Scalar>& inits) {
-  constexpr int64_t kLanes = 18;
+  constexpr size_t kLanes = 144;  // as many as the samples of the dtype that has most
   const TileProgram program = region_tiles(op.module(), op.regions()[0]);
   std::vector<std::vector<std::byte>> elements, fills, results;
   for (const Scalar& init : inits) {
-    elements.push_back(samples(init.dtype, kLanes));
+    elements.push_back(lanes_of(init.dtype, kLanes, 5 * elements.size()));
     fills.emplace_back(elements.back().size());
     results.emplace_back(elements.back().size());
     const auto item = static_cast<size_t>(item_size(init.dtype));

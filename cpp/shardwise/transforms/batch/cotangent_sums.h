@@ -6,14 +6,14 @@
 //   %1 = "shardwise.match_varying"(%0, %w)       "stablehlo.all_reduce"(%0) over {x}
 //   %2 = "shardwise.match_varying"(%0, %0)       %0
 //
-// What counts is JAX's variation, in which the result of an all_gather varies (ops/collectives/device_ops.h).
+// Values vary as in JAX, where the result of an all_gather varies (ops/collectives/device_ops.h).
 #pragma once
 
 #include "shardwise/transforms/batch/batch_dependence.h"
 
 namespace shardwise {
 
-// Of the ops in a manual computation; none if it has no match_varying.
+// Finds the sums that a manual computation needs; none if it has no match_varying.
 CotangentSums find_cotangent_sums(const OpView& op, const ManualAxes& manual);
 
 // Replaces the match_varying in a manual computation that is in no other one.
