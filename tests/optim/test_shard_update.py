@@ -56,6 +56,23 @@ def test_steps_compute_what_they_compute_without_it(name: str, model: str, mesh:
     assert_same(found, wanted, name in ELEMENTWISE and mesh in ("data", "six"))
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_sums_of_several_stages_differ_by_their_rounding(model: str) -> None:
+    """Four devices add their gradients, then two add these sums: another order than that of the devices."""
+    optimizer, params, (x, y) = sw.optim.sgd(1.0), MODELS[model].params(), MODELS[model].data()
+    state = optimizer.init(params)
+    split, whole = (
+        jitted(MODELS[model], optimizer, "sub-axis", **options)(params, state, x, y)[0]
+        for options in ({}, {"shard_update": False})
+    )
+    parts = [sw.grad(MODELS[model].loss)(params, *batch) for batch in zip(np.split(x, 8), np.split(y, 8))]
+    addends = {name: sum(np.abs(part[name]) for part in parts) / 8 for name in params}
+    eps = np.finfo(np.float32).eps
+    units = {name: 8 * eps * addends[name] + np.spacing(np.abs(np.asarray(whole[name]))) for name in params}
+    errors = [np.abs(np.asarray(split[name]) - np.asarray(whole[name])) / units[name] for name in params]
+    assert max(error.max() for error in errors) <= 1
+
+
 @pytest.mark.parametrize(("name", "model", "mesh"), in_turn(ROWS, 28))
 def test_padding_is_never_read(name: str, model: str, mesh: str) -> None:
     optimizer, params = optimizers()[name], MODELS[model].params()
