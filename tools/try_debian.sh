@@ -123,7 +123,7 @@ mount_all() {
 inside() { # a command, in the clone, with nothing of this user's environment but pip's settings and proxies
   local variables=()
   mapfile -t variables < <(env | grep -iE '^(PIP_[A-Z_]+|https?_proxy|no_proxy)=')
-  [ -z "$ccache" ] || variables+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/ CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=time_macros)
+  [ -z "$ccache" ] || variables+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/ CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros)
   chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" \
     /bin/sh -c 'mkdir -p /root/shardwise && cd /root/shardwise && exec "$@"' sh "$@"
 }
