@@ -37,7 +37,7 @@ func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
 PASSES = [name.replace("_", "-") for name, _ in _core.passes.named_passes()]
 TO_LOCAL = [
     "inline-calls", "simplify", "propagate", "legalize", "choose", "assign", "plan-reshards", "localize",
-    "optimize-collectives", "form-scans", "window-einsums", "rematerialize", "combine-collectives",
+    "optimize-collectives", "form-scans", "window-einsums", "rematerialize", "gathers-in-trips", "combine-collectives",
 ]  # fmt: skip
 
 

@@ -203,6 +203,34 @@ def test_a_loop_of_steps_gathers_once_in_each() -> None:
     assert_same(program(params, state, *batches), wanted, True)
 
 
+@pytest.mark.parametrize("loop", ["scan", "fori_loop", "nested"])
+def test_a_loop_takes_the_split_weights_that_it_has_returned(loop: str) -> None:
+    """The second call of the loop is the program of the first one: the same layouts, dtypes and bits."""
+
+    def one(w: Any, x: Any) -> Any:
+        return w - 0.1 * sw.grad(lambda w: np.mean(np.tanh(x @ w) ** 2))(w)
+
+    def scanned(w: Any, xs: Any) -> Any:
+        return sw.scan(lambda w, x: (one(w, x), None), w, xs)[0]
+
+    def steps(w: Any, xs: Any) -> Any:
+        if loop == "fori_loop":
+            return sw.fori_loop(0, 4, lambda i, w: one(w, xs[i]), w)
+        return sw.fori_loop(0, 2, lambda _, w: scanned(w, xs), w) if loop == "nested" else scanned(w, xs)
+
+    rng = np.random.default_rng(0)
+    w, xs = rng.normal(size=(64, 64)).astype(np.float32) / 8, rng.normal(size=(4, 512, 64)).astype(np.float32)
+    options: Any = {"in_shardings": (None, P(None, "data")), "shard_update": "data", "gather_dtype": "bfloat16"}
+    train = sw.jit(steps, mesh=sw.Mesh({"data": 8}), **options)
+    first = train(w, xs)
+    assert first.sharding.spec == P("data", None)
+    whole, split = (train.lower(given, xs).compile() for given in (np.asarray(first), first))
+    assert str(split.shard_update()) == str(whole.shard_update())
+    assert split.shard_update().summary().startswith("1 of 1 states split")
+    assert [str(row.type) for row in split.collectives()] == [str(row.type) for row in whole.collectives()]
+    np.testing.assert_array_equal(np.asarray(train(first, xs)), np.asarray(train(np.asarray(first), xs)))
+
+
 # ---- what is found, and what is left whole --------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@
 #include "shardwise/choice/choose.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/combine_collectives.h"
+#include "shardwise/partition/gathers_in_trips.h"
 #include "shardwise/partition/legalize.h"
 #include "shardwise/partition/localize.h"
 #include "shardwise/partition/optimize_collectives.h"
@@ -33,12 +34,13 @@ namespace {
 // which is made for ops that run. Carries become captures before the choice, so that what a loop does not change is
 // resharded once. Scans are formed of the loops that are left in the local program, and
 // show which rows a value is kept in. Windows are written before the memory is counted. What is computed again for its memory
-// comes behind the passes that merge ops. Collectives are combined last, by the schedule and the memory of the program that
+// comes behind the passes that merge ops. Collectives are moved into loops and combined last, by the schedule and the memory of the program that
 // runs.
 constexpr std::array kPipeline{
     kInlineCalls,         kSimplify,  kShardUpdate,   kPropagate,     kLegalize,
     kSimplifyLoops,       kChoose,    kAssign,        kPlanReshards,  kLocalize,
-    kOptimizeCollectives, kFormScans, kWindowEinsums, kRematerialize, kCombineCollectives,
+    kOptimizeCollectives, kFormScans, kWindowEinsums, kRematerialize, kGathersInTrips,
+    kCombineCollectives,
 };
 
 void change_nothing(Module&) {}

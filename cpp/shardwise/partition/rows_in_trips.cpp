@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "shardwise/choice/memory/made_stacks.h"
 #include "shardwise/emission/row_of_op.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/again.h"
@@ -20,21 +19,36 @@ class RowWriter {
   RowWriter(Module& local, const MadeStack& stack) : local_(local), stack_(stack), rewrite_(local) {}
 
   void write() {
-    for (size_t i = 0; i < stack_.readers.size(); ++i) write_in(stack_.readers[i], i > 0);
+    for (size_t i = 0; i < stack_.readers.size(); ++i) write_in(stack_.readers[i], i > 0, false);
+  }
+
+  void write_in_first() {
+    const bool has_others = stack_.readers.size() > 1;
+    const RebuiltScan first = write_in(stack_.readers.front(), false, has_others);
+    if (!has_others) return;
+    const ValueId kept = first.stacks.front();
+    local_.set_part(kept, local_.part(stack_.stack));
+    local_.value(kept).loc = local_.op(stack_.ops.back()).loc;
+    local_.value(kept).origin = local_.value(stack_.stack).origin;
+    rewrite_.hand_over(stack_.stack, kept);
   }
 
  private:
-  void write_in(OpId scan, bool is_again) {
+  // `keeps`: the rows are an output of the scan, too.
+  RebuiltScan write_in(OpId scan, bool is_again, bool keeps) {
     const LoopParts parts = loop_parts(OpView(local_, scan));
     std::vector<LoopParts::Input> inputs = parts.inputs;
+    std::vector<ValueId> kept;
     for (LoopParts::Input& input : inputs) {
       if (input.stack != stack_.stack) continue;
       const ValueId old = input.row;
       input.stack = stack_.source;
       input.row = add_row_of(local_, parts.body, stack_.source, stack_.dims.front());
-      rewrite_.hand_over(old, made_row(parts.body, input.row, old, is_again));
+      const ValueId made = made_row(parts.body, input.row, old, is_again);
+      rewrite_.hand_over(old, made);
+      if (keeps && kept.empty()) kept.push_back(made);
     }
-    rebuild_scan(local_, rewrite_, scan, inputs, {}, {});
+    return rebuild_scan(local_, rewrite_, scan, inputs, {}, kept);
   }
 
   // The rows keep their dim while ops make them, with size 1: the attributes of the ops name dims.
@@ -85,6 +99,11 @@ std::optional<RepeatedRow> make_rows_in_trips(Module& local, const LiveWalk& wal
   RowWriter(local, stack).write();
   dce(local, UnusedConstraints::kRemove);
   return row;
+}
+
+void make_rows_in_first_scan(Module& local, const MadeStack& stack) {
+  RowWriter(local, stack).write_in_first();
+  dce(local, UnusedConstraints::kRemove);
 }
 
 }  // namespace shardwise

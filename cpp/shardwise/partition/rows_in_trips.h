@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "shardwise/analysis/live_bytes.h"
+#include "shardwise/choice/memory/made_stacks.h"
 #include "shardwise/choice/memory/memory_plan.h"
 #include "shardwise/cost/hardware.h"
 #include "shardwise/ir/module.h"
@@ -19,5 +20,8 @@ namespace shardwise {
 
 // Writes the one that takes the least time for its bytes. None if there is no such stack at the peak.
 std::optional<RepeatedRow> make_rows_in_trips(Module& local, const LiveWalk& walk, const Hardware& hardware);
+
+// The first scan makes the rows in its trips and returns them as a stack for the other readers: nothing is made twice.
+void make_rows_in_first_scan(Module& local, const MadeStack& stack);
 
 }  // namespace shardwise

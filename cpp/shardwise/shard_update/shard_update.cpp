@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -15,6 +19,7 @@
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
+#include "shardwise/shard_update/carried_states.h"
 #include "shardwise/shard_update/cut_dims.h"
 #include "shardwise/shard_update/gradient_sums.h"
 #include "shardwise/shard_update/sharded_state.h"
@@ -107,24 +112,40 @@ bool has_update(const std::vector<UpdateGraph>& graphs, const UpdateGraph& graph
   return &graph == &graphs.front() && !group.gradients.empty() && std::ranges::none_of(graph.groups(), scales);
 }
 
-// What the shardings are without the switch: the states are given without its axes, and propagated.
+void strip_results(Module& module, std::span<const uint32_t> places, const AxisList& axes) {
+  std::vector<ShardingId>& results = module.main().result_shardings;
+  for (const uint32_t place : places) {
+    if (place < results.size()) results[place] = without_axes(module, results[place], axes);
+  }
+}
+
+// What the shardings are without the switch: the states are given without its axes, and propagated. A state of a loop has
+// the sharding of the argument of main that it starts from.
 Module propagated_without(const Module& module, const std::vector<UpdateGraph>& graphs, const AxisList& axes,
                           const PassContext& context) {
   Module other = module;
+  std::unordered_set<ValueId> states;
+  const auto strip = [&](ValueId value) {
+    other.value(value).sharding = without_axes(other, other.value(value).sharding, axes);
+  };
   for (const UpdateGraph& graph : graphs) {
-    const bool is_main = &graph == &graphs.front();
     for (const UpdateGroup& group : graph.groups()) {
       if (!has_update(graphs, graph, group)) continue;
+      states.insert(group.states.begin(), group.states.end());
       for (const ValueId state : group.states) {
-        other.value(state).sharding = without_axes(other, other.value(state).sharding, axes);
+        strip(state);
+        if (const ValueId argument = argument_behind(module, state)) strip(argument);
       }
-      if (!is_main) continue;
-      std::vector<ShardingId>& results = other.main().result_shardings;
-      for (const uint32_t place : group.results) {
-        if (place < results.size()) results[place] = without_axes(other, results[place], axes);
-      }
+      if (&graph == &graphs.front()) strip_results(other, group.results, axes);
     }
   }
+  std::vector<uint32_t> carried;
+  const std::span<const ValueId> results = module.region(module.main().body).results;
+  for (uint32_t place = 0; place < results.size(); ++place) {
+    const auto is_state = [&](ValueId value) { return states.contains(value); };
+    if (std::ranges::any_of(states_behind(module, results[place]), is_state)) carried.push_back(place);
+  }
+  strip_results(other, carried, axes);
   PassContext own{.options = context.options};
   return propagate(std::move(other), own);
 }
@@ -273,7 +294,7 @@ class Rewriter {
     const AxisList taken = without.axes_sharding();
     // Arrays that have been scattered before keep their layout.
     for (const ValueId state : group.states) {
-      const ShardingId id = module_.value(state).sharding;
+      const ShardingId id = given_sharding(state);
       if (!id) continue;
       TensorSharding given = module_.context().sharding(id).closed().without_priorities();
       given.replicated.clear();
@@ -287,6 +308,11 @@ class Rewriter {
     layout.reason = "it is split over these axes without the switch";
     layout.sums_gradient = false;
     return layout;
+  }
+
+  ShardingId given_sharding(ValueId state) const {
+    const ValueId argument = argument_behind(module_, state);
+    return module_.value(argument ? argument : state).sharding;
   }
 
   static std::vector<bool> cut_dims(UpdateGraph& graph, const UpdateGroup& group) {

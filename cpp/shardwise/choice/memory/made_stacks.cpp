@@ -31,16 +31,17 @@ class StackReader {
 
   const std::vector<OpId>& scans() const { return scans_; }  // in the order of a run
 
-  std::optional<MadeStack> read(ValueId stack) const {
+  // `at_peak`: only if it is alive at the peak and frees memory.
+  std::optional<MadeStack> read(ValueId stack, bool at_peak) const {
     MadeStack found{.stack = stack, .source = stack};
     size_t dim = 0;
     if (!find_readers(found, dim)) return std::nullopt;
     const int64_t rows = local_.type(stack).shape[dim];
     find_source(found, dim);
-    if (rows == 0 || found.ops.empty() || !alive_.contains(home(stack))) return std::nullopt;
+    if (rows == 0 || found.ops.empty() || (at_peak && !alive_.contains(home(stack)))) return std::nullopt;
     // Two rows: that of a trip, and that which the next one is making.
     found.bytes = bytes(home(stack)) / rows * std::max<int64_t>(rows - 2, 0) - added_bytes(found, found.source);
-    if (found.bytes <= 0) return std::nullopt;
+    if (at_peak && found.bytes <= 0) return std::nullopt;
     found.ps = more_ps(found, rows);
     return found;
   }
@@ -137,6 +138,19 @@ class StackReader {
   std::unordered_set<ValueId> alive_;
 };
 
+std::vector<MadeStack> read_stacks(Module& local, const LiveWalk& walk, const Hardware& hardware, bool at_peak) {
+  const StackReader reader(local, walk, hardware);
+  std::vector<MadeStack> stacks;
+  std::unordered_set<ValueId> seen;
+  for (const OpId scan : reader.scans()) {
+    for (const LoopParts::Input& input : loop_parts(OpView(local, scan)).inputs) {
+      if (!local.value(input.stack).op || !seen.insert(input.stack).second) continue;
+      if (std::optional<MadeStack> found = reader.read(input.stack, at_peak)) stacks.push_back(std::move(*found));
+    }
+  }
+  return stacks;
+}
+
 }  // namespace
 
 TypeId row_type(const Module& local, TypeId stack, size_t dim) {
@@ -146,19 +160,15 @@ TypeId row_type(const Module& local, TypeId stack, size_t dim) {
 }
 
 std::vector<MadeStack> made_stacks_at_peak(Module& local, const LiveWalk& walk, const Hardware& hardware) {
-  const StackReader reader(local, walk, hardware);
-  std::vector<MadeStack> stacks;
-  std::unordered_set<ValueId> seen;
-  for (const OpId scan : reader.scans()) {
-    for (const LoopParts::Input& input : loop_parts(OpView(local, scan)).inputs) {
-      if (!local.value(input.stack).op || !seen.insert(input.stack).second) continue;
-      if (std::optional<MadeStack> found = reader.read(input.stack)) stacks.push_back(std::move(*found));
-    }
-  }
+  std::vector<MadeStack> stacks = read_stacks(local, walk, hardware, true);
   std::ranges::stable_sort(stacks, {}, [](const MadeStack& stack) {
     return std::pair(static_cast<double>(stack.ps) / static_cast<double>(stack.bytes), -stack.bytes);
   });
   return stacks;
+}
+
+std::vector<MadeStack> made_stacks(Module& local, const LiveWalk& walk, const Hardware& hardware) {
+  return read_stacks(local, walk, hardware, false);
 }
 
 }  // namespace shardwise

@@ -30,4 +30,7 @@ TypeId row_type(const Module& local, TypeId stack, size_t dim);  // with one row
 // Returns the stacks that are alive at the peak and free memory if they go, those with the least time for each byte first.
 std::vector<MadeStack> made_stacks_at_peak(Module& local, const LiveWalk& walk, const Hardware& hardware);
 
+// Returns all of them, in the order of the scans that read them first.
+std::vector<MadeStack> made_stacks(Module& local, const LiveWalk& walk, const Hardware& hardware);
+
 }  // namespace shardwise

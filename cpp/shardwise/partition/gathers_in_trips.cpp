@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/gathers_in_trips.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "shardwise/analysis/live_bytes.h"
+#include "shardwise/analysis/step_estimate.h"
+#include "shardwise/choice/memory/aligned_scans.h"
+#include "shardwise/choice/memory/made_stacks.h"
+#include "shardwise/cost/hardware_json.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/control/loop_parts.h"
+#include "shardwise/partition/rows_in_trips.h"
+
+namespace shardwise {
+namespace {
+
+// Whether a scan reads rows that a transfer makes beforehand.
+bool may_read_made_stack(const Module& local, OpId op) {
+  if (!row_course(local, op)) return false;
+  const std::vector<LoopParts::Input> inputs = loop_parts(OpView(local, op)).inputs;
+  return std::ranges::any_of(inputs, [&](const LoopParts::Input& input) { return bool(local.value(input.stack).op); });
+}
+
+bool is_transfer(const Module& local, OpId op) { return local.op(op).def->traits.collective != CollectiveKind::kNone; }
+
+// The first scan runs once for each time that the stack is made, and reads all of its rows, each in the trip of its number.
+bool has_scan_of_all_rows(const Module& local, const MadeStack& stack) {
+  const OpId scan = stack.readers.front();
+  if (local.op(scan).parent != local.op(stack.ops.back()).parent) return false;
+  const RowCourse course = *row_course(local, scan);
+  if (local.type(stack.stack).shape[static_cast<size_t>(course.dimension)] != course.trips) return false;
+  const std::vector<LoopParts::Input> inputs = loop_parts(OpView(local, scan)).inputs;
+  return std::ranges::all_of(
+      inputs, [&](const LoopParts::Input& input) { return input.stack != stack.stack || input.offset == 0; });
+}
+
+bool write_next(Module& local, const PassContext& context, const Hardware& hardware) {
+  const std::vector<MadeStack> stacks = made_stacks(local, live_walk(local, context.options.donated), hardware);
+  const auto found = std::ranges::find_if(stacks, [&](const MadeStack& stack) {
+    return std::ranges::any_of(stack.ops, [&](OpId op) { return is_transfer(local, op); }) &&
+           has_scan_of_all_rows(local, stack);
+  });
+  if (found == stacks.end()) return false;
+  make_rows_in_first_scan(local, *found);
+  return true;
+}
+
+}  // namespace
+
+Module gathers_in_trips(Module module, PassContext& context) {
+  if (context.options.objective != Objective::kTime) return module;
+  if (find_ops(module, [&](OpId op) { return may_read_made_stack(module, op); }).empty()) return module;
+  const HardwarePtr hardware = hardware_called(context.options.hardware);
+  Module made = module;
+  if (!write_next(made, context, *hardware)) return module;
+  while (write_next(made, context, *hardware)) {
+  }
+  if (estimate_step(made, *hardware).estimate_ps >= estimate_step(module, *hardware).estimate_ps) return module;
+  const int64_t limit = context.options.memory_limit;
+  if (limit != 0 && live_bytes(made, context.options.donated).peak_bytes > limit) return module;
+  return made;
+}
+
+}  // namespace shardwise
