@@ -108,6 +108,14 @@ def test_an_error_is_raised_at_the_next_save_once(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.usefixtures("full_disk")
+def test_the_error_names_the_line_of_the_save_that_failed(tmp_path: Path) -> None:
+    line = sys._getframe().f_lineno + 1
+    sw.save(tmp_path, {"x": np.arange(3)}, async_=True)
+    with pytest.raises(OSError, match=rf"^save: the disk must have room .* \(at .*test_async\.py:{line}\)$"):
+        sw.wait_until_saved()
+
+
+@pytest.mark.usefixtures("full_disk")
 def test_wait_until_saved_raises_the_error_once(tmp_path: Path) -> None:
     sw.save(tmp_path, state(1), step=1, async_=True)
     with pytest.raises(OSError, match="the disk must have room"):

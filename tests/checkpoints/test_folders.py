@@ -307,7 +307,7 @@ def test_leaves_that_cannot_be_read(tmp_path: Path) -> None:
     w = sw.device_put(np.zeros(4), sw.Mesh({"x": 2}))
     w.delete()
     assert error_of(sw.DeletedArrayError, lambda: sw.save(tmp_path, w)).startswith(
-        "array: a deleted array has no elements"
+        "save: tree: a deleted array has no elements"
     )
 
     def traced(x: Any) -> Any:
@@ -379,3 +379,41 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     assert error_of(OSError, lambda: sw.load(tmp_path / "run")).startswith(
         "load: path must be a folder, got Not a directory"
     )
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_the_folder_of_a_step_takes_no_steps(tmp_path: Path, link: bool) -> None:
+    sw.save(tmp_path, {"a": 1}, step=3)
+    folder = tmp_path / "step-3"
+    if link:
+        (tmp_path / "best").symlink_to(folder)
+    with pytest.raises(
+        sw.CheckpointError, match=f"^save: path must be the folder of the checkpoints, got .*{folder}; "
+    ):
+        sw.save(tmp_path / "best" if link else folder, {"a": 2})
+    assert os.listdir(folder) == ["manifest.json"]
+
+
+@pytest.mark.parametrize("levels", [340, 450, 3000])
+def test_a_tree_of_too_many_levels_is_refused_before_anything_is_written(tmp_path: Path, levels: int) -> None:
+    tree: Any = np.ones(2)
+    for _ in range(levels):
+        tree = {"a": tree}
+    with pytest.raises(RecursionError, match=r"^save: a tree must have fewer levels, got "):
+        sw.save(tmp_path / "run", tree, async_=True)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("how", ["delete", "donate"])
+def test_a_leaf_that_is_deleted_is_named(tmp_path: Path, how: str) -> None:
+    w = sw.device_put(np.ones(4), sw.Mesh({"x": 2}))
+    if how == "delete":
+        w.delete()
+    else:
+        sw.jit(lambda a: a + 1, donate_argnums=0)(w)
+    for call, head in (
+        (lambda: sw.save(tmp_path / "run", {"params": [w]}), r"save: tree\['params'\]\[0\]"),
+        (lambda: sw.save_safetensors(tmp_path / "file", {"params": [w]}), "save_safetensors: leaf 'params.0'"),
+    ):
+        with pytest.raises(sw.DeletedArrayError, match=f"^{head}: a deleted array has no elements, got "):
+            call()

@@ -97,6 +97,31 @@ def test_folders_above_a_safetensors_file_are_made(tmp_path: Path, monkeypatch: 
         assert_same(sw.load_safetensors(file), {"w": np.arange(3)})
 
 
+def test_what_is_no_regular_file_is_neither_replaced_nor_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to(tmp_path / "fifo")
+    device = Path(os.devnull)
+    for path, kind in ((tmp_path / "fifo", "FIFO"), (tmp_path / "link", "FIFO"), (device, "device")):
+        for what, call in (
+            ("save_safetensors", lambda path=path: sw.save_safetensors(path, {"a": np.ones(2)})),
+            ("load_safetensors", lambda path=path: sw.load_safetensors(path)),
+        ):
+            got = error_of(OSError, call)
+            assert got == f"{what}: path must be a regular file, got the {kind} {path}; pass another path"
+    assert (tmp_path / "fifo").is_fifo()
+    assert device.is_char_device()
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    target, link = tmp_path / "folder" / "v1", tmp_path / "newest"
+    link.symlink_to(target)  # which does not exist yet
+    for x in (np.arange(3), np.arange(5)):
+        sw.save_safetensors(link, {"a": x})
+        assert link.is_symlink()
+        assert_same(sw.load_safetensors(target), {"a": x})
+    assert list(target.parent.iterdir()) == [target]
+
+
 def test_a_leaf_with_the_name_of_the_header_keeps_the_old_file(tmp_path: Path) -> None:
     """The package would write a file that no reader opens."""
     file, one = tmp_path / "model.safetensors", np.ones(2, np.float32)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import shardwise as sw
@@ -22,6 +24,14 @@ double = on_mesh(lambda x: x + x)
 )
 def in_shardings_that_are_no_prefix() -> None:
     on_mesh(lambda x: x, in_shardings=(P(), P())).trace(X)
+
+
+@row(TypeError, r"^add\(\) missing a required argument: 'y' \(at ")
+def fewer_arguments_than_in_shardings() -> None:
+    def add(x: Any, y: Any) -> Any:
+        return x + y
+
+    on_mesh(add, in_shardings=(P(), P()))(X)
 
 
 @row(

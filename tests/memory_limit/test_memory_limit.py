@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import re
 from collections.abc import Callable
@@ -232,7 +233,10 @@ def test_limits_are_sizes_or_hardware() -> None:
     hardware = sw.hardware.load("h100_sxm")
     assert limit_of(hardware) == limit_of("h100_sxm") == hardware.memory_bytes - hardware.reserved_bytes
     with pytest.raises(sw.errors.OutOfMemoryError, match="memory_limit, 1 bytes"):
-        limit_of(0)
+        limit_of(1)
+    for none in (0, 0.5, "0GB"):
+        with pytest.raises(ValueError, match=f"jit: memory_limit must be positive, got {none!r}; pass None for no"):
+            model.jitted(memory_limit=none)
     with pytest.raises(ValueError, match="jit: limit must be a number of bytes that is not negative, got -1"):
         model.jitted(memory_limit=-1)
     with pytest.raises(ValueError, match="jit: a limit of memory must be a size"):
@@ -357,3 +361,10 @@ def test_a_large_step_with_split_updates_holds_few_layers_of_its_weights() -> No
     assert {row.how for row in limited.rematerialized()} == {"row by row"}
     # Gathers in trips run beside the products.
     assert limited.estimate("h100_sxm").estimate < plain.estimate("h100_sxm").estimate
+
+
+def test_the_signature_of_jit_shows_what_options_take() -> None:
+    shown = {name: str(p.annotation) for name, p in inspect.signature(sw.jit).parameters.items()}
+    assert shown["memory_limit"] == "int | str | Hardware | os.PathLike[str] | None"
+    assert shown["shard_update"] == "Axis | Sequence[Axis] | None"
+    assert not [name for name, text in shown.items() if "None | None" in text]

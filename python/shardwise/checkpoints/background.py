@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from .._core.ir import current_location, place_text
 from ..process.processes import Processes
 
 __all__ = ["settle", "start", "wait"]
+
+_PLACE = re.compile(r" \(at [^\n]*?:\d+\)$")  # at the end of a message
 
 
 class _Saving:
@@ -20,6 +24,7 @@ class _Saving:
 
     def __init__(self, job: Callable[[], None], label: str, processes: Processes | None) -> None:
         self.error: BaseException | None = None
+        self._place = current_location()  # of the user's call; the thread has none
         self.pid = os.getpid()
         self._job = job
         self._label = label
@@ -32,7 +37,7 @@ class _Saving:
         try:
             self._job()
         except BaseException as error:
-            self.error = error
+            self.error = _placed(error, *self._place)
 
     def join(self) -> None:
         """Wait until it has ended. With several ranks, the watch reports a long wait."""
@@ -40,6 +45,15 @@ class _Saving:
             waiting = nullcontext() if self._processes is None else self._processes.waiting(self._label)
             with waiting:
                 self._thread.join()
+
+
+def _placed(error: BaseException, file: str, line: int) -> BaseException:
+    """The error with a text that ends with this place instead of one in a thread."""
+    if error.args and isinstance(error.args[0], str) and file:
+        text = _PLACE.sub("", error.args[0])
+        if text != error.args[0]:
+            error.args = (f"{text} (at {place_text(file, line)})", *error.args[1:])
+    return error
 
 
 _current: list[_Saving | None] = [None]

@@ -30,6 +30,7 @@ __all__ = [
     "checked_path",
     "checked_step",
     "expect_newest",
+    "expect_no_step",
     "keep_newest",
     "make_folder",
     "newest",
@@ -91,6 +92,14 @@ def newest(path: Path, step: int | None = None) -> StepFolder | None:
     """The newest checkpoint in a folder, or the newest version of one step; None if there is none."""
     found = [folder for folder in published(path) if step is None or folder.step == step]
     return found[-1] if found else None
+
+
+def expect_no_step(what: str, path: Path) -> None:
+    """Raise CheckpointError if the path is that of a published step, not of the folder of all steps."""
+    folder = Path(os.path.realpath(path))
+    if _STEP.fullmatch(folder.name) and (folder / MANIFEST).exists():
+        rule, way_out = "path must be the folder of the checkpoints", f"pass {folder.parent}, or another folder"
+        raise CheckpointError(message(what, rule, f"the checkpoint {folder}", way_out))
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------

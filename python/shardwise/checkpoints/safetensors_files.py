@@ -8,6 +8,7 @@ import json
 import math
 import os
 import secrets
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ from .files import explained_errors, rename, sync_file, sync_folder
 from .folders import checked_path, make_folder
 from .orbax_checkpoints import plain_keys
 from .placing import checked_mesh, placed_tree
+from .structure import named_leaf, named_trees
 from .team import Team
 
 __all__ = ["load_safetensors", "save_safetensors"]
@@ -56,8 +58,8 @@ def load_safetensors(path: Any, mesh: Any = None, shardings: Any = None) -> dict
         A dict of the arrays by their names.
 
     Raises:
-        UnsupportedError: the package is not installed, or the call is in a traced function. OSError: no such file, or a
-        folder. CheckpointError: the file is damaged, or has a dtype that programs cannot hold. ShardingError,
+        UnsupportedError: the package is not installed, or the call is in a traced function. OSError: no such file, or
+        no regular one. CheckpointError: the file is damaged, or has a dtype that programs cannot hold. ShardingError,
         MeshError: a sharding does not fit.
     """
     what = "load_safetensors"
@@ -65,17 +67,28 @@ def load_safetensors(path: Any, mesh: Any = None, shardings: Any = None) -> dict
     mesh = checked_mesh(what, mesh)
     package = needs_safetensors(what)
     with explained_errors(what, file):
-        _expect_no_folder(what, file)
+        _expect_regular(what, file)
         os.close(os.open(file, os.O_RDONLY))  # the package names no file that is missing
         views = _views(what, package, file)
         return dict(placed_tree(what, views, [], None, mesh, mesh if shardings is None else shardings))
 
 
-def _expect_no_folder(what: str, file: Path) -> None:
-    if file.is_dir():
+def _expect_regular(what: str, file: Path) -> None:
+    """Raise OSError for a folder, a device, a FIFO and a socket, also behind a symbolic link."""
+    try:
+        mode = os.stat(file).st_mode
+    except (FileNotFoundError, NotADirectoryError):  # errors of what follows
+        return
+    if stat.S_ISDIR(mode):
         error = IsADirectoryError(message(what, "path must be a file", f"the folder {file}", "name a file in it"))
         error.errno = errno.EISDIR
         raise error
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}
+        got = f"the {kinds.get(stat.S_IFMT(mode), 'device')} {file}"
+        other = OSError(message(what, "path must be a regular file", got, "pass another path"))
+        other.errno = errno.EINVAL
+        raise other
 
 
 def _views(what: str, package: Any, file: Path) -> dict[str, np.ndarray]:
@@ -109,15 +122,16 @@ def save_safetensors(path: Any, tree: Any, metadata: Mapping[str, str] | None = 
     them call it: they gather each :class:`Array`, and rank 0 writes the file.
 
     Args:
-        path: the file; it is replaced if it exists, and the folders above it are made if they do not.
+        path: the file; it is replaced if it exists, and the folders above it are made if they do not. A symbolic link
+            stays, and the file that it points to is replaced.
         tree: a tree of arrays of dtypes that the format has, and NumPy scalars. The file has no other values.
         metadata: texts for the header of the file.
 
     Raises:
         UnsupportedError: the package is not installed, or the call is in a traced function.
         DTypeError: a leaf that the format cannot hold, two leaves of one name, or a leaf ``__metadata__``, which is the
-        format's name for ``metadata``. OSError: as for :func:`save`, or ``path`` is a folder. TypeError: ``metadata``
-        that is not a dict of texts. A file that was there before stays as it was.
+        format's name for ``metadata``. OSError: as for :func:`save`, or ``path`` is a folder, a device, a FIFO or a
+        socket. TypeError: ``metadata`` that is not a dict of texts. A file that was there before stays as it was.
     """
     what = "save_safetensors"
     file = checked_path(what, path)
@@ -138,10 +152,13 @@ def save_safetensors(path: Any, tree: Any, metadata: Mapping[str, str] | None = 
 def _named_arrays(what: str, tree: Any) -> dict[str, np.ndarray]:
     """The leaves by their names, gathered and row-major."""
     found: dict[str, np.ndarray] = {}
-    for path, leaf in zip(leaf_paths(tree), flatten(tree)[0]):
+    with named_trees(what):
+        paths, leaves = leaf_paths(tree), flatten(tree)[0]
+    for path, leaf in zip(paths, leaves):
         name = ".".join(plain_keys(path))
         is_array = hasattr(leaf, "dtype") and not isinstance(leaf, Tracer)
-        array = numbers_of(leaf) if is_array else None
+        with named_leaf(what, f"leaf {shown(name)}"):
+            array = numbers_of(leaf) if is_array else None
         if array is None or dtype_name(array.dtype) not in _DTYPES.values():
             rule = f"leaves must be arrays of {', '.join(_DTYPES.values())}"
             way_out = "convert it with astype, take it out, or use sw.save"
@@ -161,7 +178,8 @@ def _write(
     what: str, package: Any, file: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None
 ) -> None:
     """Write beside the file, and give it its name when it is on the disk."""
-    _expect_no_folder(what, file)
+    _expect_regular(what, file)
+    file = Path(os.path.realpath(file))  # a link stays, and what it points to is replaced
     make_folder(file.parent)
     draft = file.with_name(f".{secrets.token_hex(8)}.tmp")
     tensors = {

@@ -20,9 +20,9 @@ from ..recording.tracing import Tracer, current_trace
 from . import background
 from .chunks import CHUNK_BYTES
 from .files import sync_file, write_all
-from .folders import Draft, checked_path, checked_step, expect_newest, keep_newest, remove_leftovers
+from .folders import Draft, checked_path, checked_step, expect_newest, expect_no_step, keep_newest, remove_leftovers
 from .manifest import Manifest, manifest_bytes
-from .structure import encoded_tree, encoded_value, is_value
+from .structure import encoded_tree, encoded_value, is_value, named_leaf, named_trees
 from .team import Team
 from .writing import Written, block_shape, write_blocks
 
@@ -56,7 +56,9 @@ def save(path: Any, tree: Any, *, step: int | None = None, async_: bool = False,
         DTypeError: a leaf that is none of these, or a dict key that is not a plain value.
         ValueError: not a step, a path or a number. TypeError: not a path.
         OSError: the disk is full, or the folder cannot be written; with the ``errno`` of the operating system.
-        CheckpointError: the folder has a newer step, or numbered steps and no ``step`` is given. Nothing is removed.
+        CheckpointError: the folder has a newer step, or numbered steps and no ``step`` is given; or ``path`` is itself
+        the folder of a step. Nothing is removed. DeletedArrayError: a leaf was deleted or donated.
+        RecursionError: a tree of too many levels.
         RankMismatchError: the ranks pass different trees.
         UnsupportedError: in a traced function, or ``async_`` on ranks of an MPI library without threads.
 
@@ -84,10 +86,12 @@ def save(path: Any, tree: Any, *, step: int | None = None, async_: bool = False,
     background.wait()
     label = f"save of step {number} in {folder}"
     team = Team("save", folder, label)
-    manifest, arrays = _described(tree, number)
+    with named_trees("save"):
+        manifest, arrays = _described(tree, number)
+        text = manifest_bytes(manifest)
     if processes is not None:
         plain = {f"tree{leaf['name']}": x for leaf, x in zip(manifest.leaves, arrays) if isinstance(x, np.ndarray)}
-        program = f"{folder}{keep}{in_thread}".encode(errors="surrogateescape") + manifest_bytes(manifest)
+        program = f"{folder}{keep}{in_thread}".encode(errors="surrogateescape") + text
         processes.begin("save", program, plain)()
     saving = _Save(folder, manifest, arrays, None if keep is None else int(keep), team, step is not None)
     if not in_thread:
@@ -146,6 +150,7 @@ class _Save:
     def _begin(self) -> Path | None:
         if self._team.rank != 0:
             return None
+        expect_no_step("save", self._path)
         expect_newest(self._path, self._manifest.step if self._is_numbered else None)
         remove_leftovers(self._path)
         self._draft = Draft(self._path, self._manifest.step)
@@ -166,7 +171,8 @@ class _Save:
             way_out = "call it on all ranks of the array, outside of sw.mpi.local()"
             got = f"none with some shards of tree{missing[0]}"
             raise CheckpointError(message("save", "all shards must be on the ranks that save", got, way_out))
-        write_all(draft.manifest, manifest_bytes(self._manifest))
+        with named_trees("save"):
+            write_all(draft.manifest, manifest_bytes(self._manifest))
         sync_file(draft.manifest)
         draft.publish()
         self._draft = None
@@ -201,7 +207,8 @@ def _described(tree: Any, step: int) -> tuple[Manifest, list[Any]]:
 def _array_of(name: str, leaf: Any) -> Any:
     """The leaf as an Array or a NumPy array of a dtype of programs, in the machine's byte order."""
     if isinstance(leaf, Array):
-        leaf.block_until_ready()  # DeletedArrayError
+        with named_leaf("save", f"tree{name}"):
+            leaf.block_until_ready()
         return leaf
     array = None if isinstance(leaf, Tracer) else numbers_of(leaf)
     if array is None:

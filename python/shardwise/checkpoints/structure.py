@@ -9,19 +9,39 @@ code: without an example tree, they come back as dicts. Names are JSON strings a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import optree
 
-from ..errors import DTypeError, described, message, shown
+from ..errors import DeletedArrayError, DTypeError, described, message, reworded, shown
 from ..interop.random_keys import RandomKey, random_key_of
 from ..trees import flatten
 from ..trees.registry import NAMESPACE, DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey, path_of
 
-__all__ = ["decoded_tree", "decoded_value", "encoded_tree", "encoded_value", "is_value"]
+__all__ = ["decoded_tree", "decoded_value", "encoded_tree", "encoded_value", "is_value", "named_leaf", "named_trees"]
 
 _VALUES = (bool, int, float, complex, str, bytes)
+
+
+@contextmanager
+def named_trees(what: str) -> Iterator[None]:
+    """Context manager: the error of a tree of too many levels starts with ``what``."""
+    try:
+        yield
+    except RecursionError:
+        rule, way_out = "a tree must have fewer levels", "take the inner ones out, or flatten them"
+        raise RecursionError(message(what, rule, "more than Python can follow", way_out)) from None
+
+
+@contextmanager
+def named_leaf(what: str, name: str) -> Iterator[None]:
+    """Context manager: the error of a deleted array starts with ``what`` and the name of the leaf."""
+    try:
+        yield
+    except DeletedArrayError as error:
+        raise reworded(error, f"{what}: {name}: {str(error).partition(': ')[2]}") from None
 
 
 def is_value(x: object) -> bool:

@@ -38,7 +38,7 @@ def jit(fun: Callable[..., Any], **options: Unpack[JitOptions]) -> JitFunction: 
 @overload
 def jit(fun: None = None, **options: Unpack[JitOptions]) -> Callable[[Callable[..., Any]], JitFunction]: ...
 @entry_point
-@takes_options(PropagationOptions, PartitionOptions)
+@takes_options(PropagationOptions, PartitionOptions, keywords=CompileKeywords)
 def jit(
     fun: Callable[..., Any] | None = None,
     *,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, islice, takewhile
@@ -10,7 +11,7 @@ from typing import Any
 
 from ..array import ShapeDtypeStruct
 from ..array_leaves import as_weak, aval_of, lifted_results, sharding_of
-from ..errors import MeshError, message
+from ..errors import MeshError, ShardingError, message, sentence
 from ..host_random import warning_of_draws
 from ..process.foreign import foreign_type_of, native
 from ..process.processes import current_processes
@@ -65,12 +66,28 @@ class Recorder:
         if type(self.options.in_shardings) is tuple:  # it may be for those by position alone
             del by_name[max(len(self.options.in_shardings) - len(args), 0) :]
         given = (*args, *[call.dynamic_kwargs[name] for name in by_name])
-        wanted = iter(specs_per_leaf(self.options.in_shardings, given, "jit: in_shardings"))
+        try:
+            wanted = iter(specs_per_leaf(self.options.in_shardings, given, "jit: in_shardings"))
+        except ShardingError:
+            self._expect_all_arguments(call)
+            raise
         ends = list(accumulate(call.leaf_counts(), initial=0))
         order = [*range(len(args)), *(len(args) + sorted(call.dynamic_kwargs).index(name) for name in by_name)]
         for i in order:
             specs[ends[i] : ends[i + 1]] = islice(wanted, ends[i + 1] - ends[i])
         return specs
+
+    def _expect_all_arguments(self, call: Call) -> None:
+        """Raise TypeError, as Python, if the call lacks an argument: then its shardings cannot fit either."""
+        args, kwargs = call.rebuild(call.leaves)
+        try:
+            signature = inspect.signature(self.fun)
+        except (TypeError, ValueError):
+            return
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(sentence(f"{display_name(self.fun)}() {error}")) from None
 
     def traced(self, call: Call, mesh: Mesh | None) -> Traced:
         """Record the function for a call."""

@@ -20,7 +20,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import Field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,10 +33,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _O = TypeVar("_O")
 
 
-def takes_options(*kinds: type) -> Callable[[_F], _F]:
+def takes_options(*kinds: type, keywords: type | None = None) -> Callable[[_F], _F]:
     """Give ``function(..., **options)`` the parameters of these options in its signature.
 
-    The line ``options: ...`` of its docstring becomes the description of each.
+    The line ``options: ...`` of its docstring becomes the description of each. ``keywords`` is a TypedDict with the
+    types that options are given as, where these are more than the types of the fields.
 
     >>> from shardwise.programs.partition_options import PartitionOptions
     >>> @takes_options(PartitionOptions)
@@ -53,7 +54,7 @@ def takes_options(*kinds: type) -> Callable[[_F], _F]:
             options = [option for option in fields(kind) if option.name not in signature.parameters]
             added += [
                 inspect.Parameter(
-                    option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=f"{option.type} | None"
+                    option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(option, keywords)
                 )
                 for option in options
             ]
@@ -71,6 +72,13 @@ def takes_options(*kinds: type) -> Callable[[_F], _F]:
         return function
 
     return with_options
+
+
+def _annotation(option: Field[Any], keywords: type | None) -> str:
+    """The type of the values that an option takes, or None."""
+    stored = f"{str(option.type).removesuffix(' | None')} | None"
+    taken = {} if keywords is None else keywords.__annotations__
+    return str(getattr(taken.get(option.name), "__forward_arg__", stored))
 
 
 def options_among(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict, get_args
 
 from ..dtypes import as_dtype, dtype_name, is_float
-from ..errors import ShardingError, described, message
+from ..errors import ShardingError, described, message, shown
 from ..hardware import Hardware, load
 from ..shardings.partition_spec import Axis, SubAxis
 from .hardware_options import checked_hardware, checked_limit, checked_size
@@ -66,6 +66,14 @@ def checked_float(what: str, given: Any) -> str:
     return dtype.name
 
 
+def positive_limit(what: str, given: Any) -> int:
+    """The bytes of a limit of memory, as :func:`checked_limit`. Also ValueError if a device would have none."""
+    limit = checked_limit(what, given)
+    if limit < 1:
+        raise ValueError(message(what, "memory_limit must be positive", shown(given), "pass None for no limit"))
+    return limit
+
+
 @dataclass(frozen=True)
 class PartitionOptions:
     """How a propagated program is partitioned.
@@ -96,7 +104,7 @@ class PartitionOptions:
 
     objective: Objective = field(default="time", metadata={"choices": OBJECTIVES})
     hardware: Hardware = field(default=DEFAULT_HARDWARE, metadata={"check": checked_hardware})
-    memory_limit: int | None = field(default=None, metadata={"check": checked_limit})
+    memory_limit: int | None = field(default=None, metadata={"check": positive_limit})
     shard_update: str | None = field(default=None, metadata={"check": checked_axes})
     gather_dtype: str | None = field(default=None, metadata={"check": checked_float})
     combine_bytes: int | None = field(default=None, metadata={"check": checked_size})
@@ -111,7 +119,7 @@ class PartitionOptions:
         """The options by name, as the extension takes them."""
         arguments = {**self._given(), "hardware": self._hardware_text()}
         if self.memory_limit is not None:
-            arguments["memory_limit"] = str(min(max(self.memory_limit, 1), MOST_BYTES))  # 0 would be no limit
+            arguments["memory_limit"] = str(min(self.memory_limit, MOST_BYTES))
         if self.combine_bytes is not None:
             arguments["combine_bytes"] = str(min(self.combine_bytes, MOST_BYTES))
         return arguments
