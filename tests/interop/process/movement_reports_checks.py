@@ -92,44 +92,99 @@ CACHE = ((4, 64, 8, 16), ((4,), I32))
 CASES = [
     in_jax("KV write, heads split", written, (CACHE[0], (4, 1, 8, 16), CACHE[1]), (HEADS, HEADS, WHOLE), HEADS, 0),
     in_jax(
-        "gradient of a KV read, heads split", jax.grad(lambda c, i: jnp.sum(slice_rows(c, i, 1) ** 2)), CACHE,
-        (HEADS, WHOLE), HEADS, 0,
+        "gradient of a KV read, heads split",
+        jax.grad(lambda c, i: jnp.sum(slice_rows(c, i, 1) ** 2)),
+        CACHE,
+        (HEADS, WHOLE),
+        HEADS,
+        0,
     ),
     in_jax("KV read of 2 rows, sequence split", lambda c, i: slice_rows(c, i, 2), CACHE, (COLUMNS, WHOLE), WHOLE, 6144),
     in_jax("x.at[0:3].set(u)", lambda x, u: x.at[0:3].set(u), ((64, 8), (3, 8)), (ROWS, WHOLE), ROWS, 0),
     in_jax("x.at[:, 2:5].add(u)", lambda x, u: x.at[:, 2:5].add(u), ((8, 64), (8, 3)), (COLUMNS, WHOLE), COLUMNS, 0),
     in_jax("u.at[1:-1].multiply(2)", lambda u: u.at[1:-1].multiply(2.0), ((64, 16),), (ROWS,), ROWS, 0),
     in_jax("u.at[2:6].set(w)", lambda u, w: u.at[2:6].set(w), ((64, 16), (4, 16)), (ROWS, WHOLE), ROWS, 0),
-    in_jax("gradients of a convolution by example", filter_gradients, ((4, 3, 3, 3), (8, 3, 16, 16)), (WHOLE, ROWS),
-           ROWS, 0, 37248, 3),
-    in_jax("gradient accumulation by reshape", accumulated, ((32, 32), (4096, 32)), (WHOLE, ROWS), None, 104448, 122880),
+    in_jax(
+        "gradients of a convolution by example",
+        filter_gradients,
+        ((4, 3, 3, 3), (8, 3, 16, 16)),
+        (WHOLE, ROWS),
+        ROWS,
+        0,
+        37248,
+        3,
+    ),
+    in_jax(
+        "gradient accumulation by reshape", accumulated, ((32, 32), (4096, 32)), (WHOLE, ROWS), None, 104448, 122880
+    ),
     Case("reshape(-1) of 6 rows", lambda b: b.reshape(-1) * 2, ((6, 256),), (ROWS,), None, 1536, 3072),
-    Case("6 heads over 3 devices", lambda x: np.tanh(x.reshape(6, 16, 16)).reshape(6, 256), ((6, 256),), (COLUMNS,),
-         COLUMNS, 720, None, 3),
+    Case(
+        "6 heads over 3 devices",
+        lambda x: np.tanh(x.reshape(6, 16, 16)).reshape(6, 256),
+        ((6, 256),),
+        (COLUMNS,),
+        COLUMNS,
+        720,
+        None,
+        3,
+    ),
     in_jax("psum_scatter in pairs", on_pairs(lax.psum_scatter, scatter_dimension=1), ((8, 64),), (None,), None, 256),
     in_jax("all_gather in pairs", on_pairs(lax.all_gather, axis=1), ((8, 64),), (None,), None, 512),
-    in_jax("logits[arange, labels]", lambda x, t: x[jnp.arange(64), t], ((64, 16), ((64,), I32)), (ROWS, ROWS), ROWS, 0),
-    in_jax("cache.at[arange, p].set(u)", lambda c, u, p: c.at[jnp.arange(64), p].set(u),
-           ((64, 32, 16), (64, 16), ((64,), I32)), (ROWS,) * 3, ROWS, 0),
+    in_jax(
+        "logits[arange, labels]", lambda x, t: x[jnp.arange(64), t], ((64, 16), ((64,), I32)), (ROWS, ROWS), ROWS, 0
+    ),
+    in_jax(
+        "cache.at[arange, p].set(u)",
+        lambda c, u, p: c.at[jnp.arange(64), p].set(u),
+        ((64, 32, 16), (64, 16), ((64,), I32)),
+        (ROWS,) * 3,
+        ROWS,
+        0,
+    ),
     Case("rows of pairs swapped", lambda a: a[np.arange(1024) ^ 1], ((1024, 64),), (ROWS,), ROWS, 0),
     Case("rows as they are", lambda a: a[np.arange(1024)], ((1024, 64),), (ROWS,), ROWS, 0),
     Case("every second row", lambda a: a[np.arange(0, 1024, 2)], ((1024, 64),), (ROWS,), ROWS, 0),
     Case("rows rotated by one", lambda a: a[np.roll(np.arange(1024), 1)], ((1024, 64),), (ROWS,), ROWS, 256),
-    Case("columns reversed by index", lambda x: x[np.arange(32)[:, None], np.broadcast_to(np.arange(8)[::-1], (32, 8))],
-         ((32, 8),), (ROWS,), ROWS, 0),
+    Case(
+        "columns reversed by index",
+        lambda x: x[np.arange(32)[:, None], np.broadcast_to(np.arange(8)[::-1], (32, 8))],
+        ((32, 8),),
+        (ROWS,),
+        ROWS,
+        0,
+    ),
     Case("np.diagonal", lambda a: np.diagonal(a), ((64, 64),), (ROWS,), None, 0),
-    Case("fft along a split dim", lambda a: np.fft.fft(a, axis=0), (((256, 256), C64),), (ROWS,), ROWS, 61440, None, 16),
+    Case(
+        "fft along a split dim", lambda a: np.fft.fft(a, axis=0), (((256, 256), C64),), (ROWS,), ROWS, 61440, None, 16
+    ),
     Case("fft2", lambda a: np.fft.fft2(a), (((256, 256), C64),), (ROWS,), None, 30720, 61440, 16),
     Case("fft2 and back", lambda a: np.fft.ifft2(np.fft.fft2(a)), (((256, 256), C64),), (ROWS,), ROWS, 61440, None, 16),
-    in_jax("nearest rows, twice as many", lambda y: jax.image.resize(y, (128, 16), "nearest"), ((64, 16),), (ROWS,),
-           ROWS, 0),
+    in_jax(
+        "nearest rows, twice as many",
+        lambda y: jax.image.resize(y, (128, 16), "nearest"),
+        ((64, 16),),
+        (ROWS,),
+        ROWS,
+        0,
+    ),
     Case("np.convolve", lambda v: np.convolve(v, np.array([1, 2, 1], F32), "same"), ((64,),), (ROWS,), ROWS, 8, 192),
     Case("masks from lengths", masked, (((64,), I32), (64, 32), (64, 32)), (WHOLE, ROWS, COLUMNS), None, 0, 1536),
-    in_jax("random bits of one key, twice", lambda a, c: (a + uniform(), c + uniform()), ((64, 32),) * 2,
-           (ROWS, COLUMNS), None, 0, 1536),
-    in_jax("distances, twice", lambda a, c: (a - distances(), c - distances()), ((64, 64),) * 2, (ROWS, COLUMNS), None, 0),
+    in_jax(
+        "random bits of one key, twice",
+        lambda a, c: (a + uniform(), c + uniform()),
+        ((64, 32),) * 2,
+        (ROWS, COLUMNS),
+        None,
+        0,
+        1536,
+    ),
+    in_jax(
+        "distances, twice", lambda a, c: (a - distances(), c - distances()), ((64, 64),) * 2, (ROWS, COLUMNS), None, 0
+    ),
     Case("a whole array, shifted", lambda w, a: (w * 2)[1:] + a[1:], ((64, 32),) * 2, (WHOLE, ROWS), None, 128),
-    Case("nested concatenations", lambda w: np.concatenate([np.concatenate([w, w])] * 2), ((64, 32),), (WHOLE,), ROWS, 0),
+    Case(
+        "nested concatenations", lambda w: np.concatenate([np.concatenate([w, w])] * 2), ((64, 32),), (WHOLE,), ROWS, 0
+    ),
     Case("stack and reshape", lambda x: np.stack([x * 2] * 4).reshape(256, 32), ((64, 32),), (ROWS,), ROWS, 0, 6144),
     in_jax("associative_scan", lambda x: lax.associative_scan(jnp.add, x), ((1024, 4),), (ROWS,), ROWS, 48, 336),
     in_jax("inv of a batch", lambda m: jnp.linalg.inv(m + 9 * jnp.eye(5)), ((12, 5, 5),), (ROWS,), None, 0),
@@ -137,7 +192,7 @@ CASES = [
     Case("30 heads over 4 devices", lambda v: v.reshape(16, 30, 128), ((16, 3840),), (COLUMNS,), None, 12288, 61440),
     Case("pad by the edge", lambda u: np.pad(u, ((1, 1), (0, 0)), mode="edge"), ((64, 16),), (ROWS,), ROWS, 128),
     Case("diff with a row appended", lambda u: np.diff(u, axis=0, append=u[-1:]), ((64, 16),), (ROWS,), ROWS, 64, 320),
-]  # fmt: skip
+]
 
 
 def arguments(case: Case) -> list[np.ndarray]:
