@@ -97,6 +97,7 @@ CompileUnit compiled_to_choice(const SharedModule& program, const CompileOptions
                                std::shared_ptr<const Choices> pinned, const std::function<void()>& poll,
                                const std::filesystem::path& dump_folder) {
   CompileUnit unit(program, options);
+  unit.traced = program;
   unit.context.pinned = std::move(pinned);
   unit.context.poll = poll;
   unit.dump_folder = dump_folder;

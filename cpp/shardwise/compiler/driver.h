@@ -48,6 +48,7 @@ struct CompileUnit {
   // Snapshots, where a hook kept them: the program before the passes that precede propagation, the one that propagation
   // was given, and stages after it.
   SharedModule given, global, propagated, resharded;
+  SharedModule traced = {};  // the program that it was made of, before all passes; null where it is run in parts
   const Pass* propagated_by = nullptr;     // what made `propagated` of `global`
   std::filesystem::path dump_folder = {};  // empty: not chosen yet, or no dumps
   bool is_runnable = false;                // check_runnable has passed

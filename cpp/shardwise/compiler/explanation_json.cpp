@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/compiler/explanation_json.h"
 
+#include <optional>
+
 #include <nlohmann/json.hpp>
 
+#include "shardwise/compiler/manual_values.h"
 #include "shardwise/explanation/axis_edges.h"
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/ir/value_names.h"
@@ -75,7 +78,7 @@ Json calls_around(const CompileUnit& unit, ValueId id) {
   return calls;
 }
 
-Json value_row(const CompileUnit& unit, const Explanation& explanation) {
+Json value_row(const CompileUnit& unit, const ManualValues& manual_values, const Explanation& explanation) {
   const Module& module = *unit.propagated;
   const ValueId value = explanation.value;
   const OpId op = module.value(value).op;
@@ -96,6 +99,12 @@ Json value_row(const CompileUnit& unit, const Explanation& explanation) {
            {"conservative", provenance.options.conservative},
            {"suggestion", explanation.suggestion}};
   if (explanation.to_change) row["to_change"] = annotation_row(*explanation.to_change);
+  if (const std::optional<ManualValue> manual = manual_values.find(module, value)) {
+    row.update({{"manual_axes", manual->axes},
+                {"device_type", manual->type},
+                {"region_at", manual->location},
+                {"differs", manual->differs}});
+  }
   return row;
 }
 
@@ -106,12 +115,13 @@ std::string explanations_json(const CompileUnit& unit, std::span<const NamedValu
   const PropagatedProgram program{
       .before = *unit.global, .after = *unit.propagated, .pass = *unit.propagated_by, .context = unit.context};
   Explainer explainer(program.after, provenance);
+  const ManualValues manual_values(unit.traced.get());
   const Json rows = list_of(values, [&](const NamedValue& named) {
     Explanation explanation = explainer.explain(named.value);
     const bool is_made = is_made_constraint(program.after, provenance, named.value);
     // The name that the user asked by may be that of a variable, which the value itself does not have.
     if (explanation.name.empty() && !is_made) explanation.name = named.name;
-    Json row = value_row(unit, explanation);
+    Json row = value_row(unit, manual_values, explanation);
     if (with_counterfactuals) {
       row["counterfactuals"] = list_of(counterfactuals(program, explanation), counterfactual_row);
     }

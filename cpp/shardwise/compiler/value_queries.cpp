@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/assigned_names.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
+#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/propagation/sharding_groups.h"
 #include "shardwise/transforms/call_regions.h"
 
@@ -43,6 +46,34 @@ std::vector<bool> inner_values(const Module& module, const Provenance& provenanc
 bool has_own_call(const Module& module, OpId op) {
   const OpId around = module.region(module.op(op).parent).op;
   return !around || call_of(module, module.op(op).loc) != call_of(module, module.op(around).loc);
+}
+
+// A loop that counts has a carry more than the call of a scan gives, which nothing reads afterwards.
+bool is_counter(const Module& module, ValueId id) {
+  const OpView op(module, module.value(id).op);
+  if (op.def().regions != Regions::kLoop) return false;
+  const std::optional<CountedLoop> counted = counted_loop(op);
+  return counted && counted->counter == module.value(id).index;
+}
+
+std::vector<bool> used_values(const Module& module) {
+  std::vector<bool> used(module.value_count());
+  const auto use = [&](std::span<const ValueId> values) {
+    for (const ValueId value : values) used[value.index] = true;
+  };
+  for (const Function& function : module.functions) use(module.region(function.body).results);
+  walk(module, [&](OpId op) {
+    use(module.operands(op));
+    for (const RegionId region : module.regions(op)) use(module.region(region).results);
+  });
+  return used;
+}
+
+// A short form of a text has one place for an op and the op of its combiner.
+bool is_of_short_form(const Module& module, ValueId id) {
+  const OpId op = module.value(id).op;
+  const OpId around = op ? module.region(module.op(op).parent).op : OpId{};
+  return around && module.op(around).def->regions == Regions::kCombiner && module.op(around).loc == module.op(op).loc;
 }
 
 bool matches_name(const std::vector<std::string>& names, const std::string& query) {
@@ -80,10 +111,12 @@ ValueQueries::ValueQueries(const Module& module, const Provenance& provenance) :
     if (function.body != module.main().body) append_values(module, function.body, values);
   }
   const std::vector<bool> inner = inner_values(module, provenance);
+  const std::vector<bool> used = used_values(module);
   // The results of each call, in the order in which it unpacks them.
   std::unordered_map<LocId, std::vector<ValueId>> results;
   const auto is_result = [&](ValueId id) {
-    return module.value(id).op && !inner[id.index] && has_own_call(module, module.value(id).op);
+    return module.value(id).op && !inner[id.index] && has_own_call(module, module.value(id).op) &&
+           (used[id.index] || !is_counter(module, id));
   };
   for (const ValueId id : values) {
     if (is_result(id)) results[call_of(module, loc_of(module, id))].push_back(id);
@@ -98,7 +131,7 @@ ValueQueries::ValueQueries(const Module& module, const Provenance& provenance) :
     // A text may name an argument of several regions of an op at once, as with stablehlo.while.
     const OpId owner = value.op ? OpId{} : module.region(value.region).op;
     const bool is_named_before = owner && !entry.function.empty() && !named.emplace(owner, value.loc).second;
-    entry.is_repeated = is_named_before || is_made_constraint(module, provenance, id);
+    entry.is_repeated = is_named_before || is_made_constraint(module, provenance, id) || is_of_short_form(module, id);
   }
 }
 

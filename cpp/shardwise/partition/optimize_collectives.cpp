@@ -5,6 +5,7 @@
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/partition/exchanges/join_ranges.h"
 #include "shardwise/partition/exchanges/merge_exchanges.h"
+#include "shardwise/partition/lift_constants.h"
 
 namespace shardwise {
 
@@ -16,6 +17,7 @@ Module optimize_collectives(Module module, PassContext& context) {
   // After dce: exchanges that the merge left unused would widen the tiles that are joined.
   const int64_t joined = join_ranges(module, exchanges);
   exchanges.check_pins();
+  lift_constants(module);
   context.counters.add("optimize_collectives.merged", merged + joined + cse(module));
   return module;
 }

@@ -8,7 +8,8 @@
 //   ->  one all_gather, with the first cause
 //
 // An exchange of an exchange becomes one (exchanges/merge_exchanges.h), and so do several of one value
-// (exchanges/join_ranges.h). Collectives that differ only in their cause are equal; ops with side effects stay.
+// (exchanges/join_ranges.h). Collectives that differ only in their cause are equal; ops with side effects stay. Constants
+// of branches and loops move out of them (lift_constants.h), so that equal ones are one.
 #pragma once
 
 #include "shardwise/ir/pass.h"

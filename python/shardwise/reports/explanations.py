@@ -179,6 +179,10 @@ class ValueExplanation:
         called_at: the locations of the calls around the value, outermost first.
         counterfactuals: on request, the sharding without each annotation that is involved.
         kept: the annotations that are involved and that no program can omit, each with the reason.
+        manual_axes: for a value of a manual region, such as of ``shard_map``, the axes of the regions around it.
+        device_type: its type on each device of the region. ``type`` has a leading dim for the devices if it differs.
+        region_at: the location of the region.
+        differs: whether the devices of the region may have different values.
     """
 
     name: str
@@ -197,6 +201,10 @@ class ValueExplanation:
     called_at: tuple[str, ...] = ()
     counterfactuals: tuple[Counterfactual, ...] | None = None
     kept: tuple[tuple[Annotation, str], ...] = ()
+    manual_axes: tuple[str, ...] = ()
+    device_type: str = ""
+    region_at: str = ""
+    differs: bool = False
 
     @property
     def location(self) -> str:
@@ -215,10 +223,15 @@ class ValueExplanation:
         where = f" ({', '.join(places)})" if places else ""
         how = ("conservative " if self.conservative else "") + f"{self.strategy} propagation"
         sharded = f"sharded {self.sharding} by {how}" if self.sharding else "without a sharding"
-        yield 0, f"{self.title}{where} is {self.type}, {sharded}."
+        if not self.manual_axes:
+            yield 0, f"{self.title}{where} is {self.type}, {sharded}."
+        else:
+            yield from self._lines_of_region(where)
+            if self.differs:
+                return
         for axis in self.axes:
             yield from _deeper(axis._lines())
-        if not self.axes:
+        if not self.axes and not self.manual_axes:
             yield 1, "Nothing splits it: every device holds all of it."
         for lost in self.lost:
             yield from _deeper(lost._lines())
@@ -232,6 +245,19 @@ class ValueExplanation:
             yield 1, f"The annotation {annotation._place_text} cannot be removed: {reason}."
         if self.counterfactuals == () and not self.kept:
             yield 1, "No annotation decides it."
+
+    def _lines_of_region(self, where: str) -> Lines:
+        axes = ", ".join(f'"{axis}"' for axis in self.manual_axes)
+        region = f"the manual region over {axes}{_at(self.region_at)}"
+        yield 0, f"{self.title}{where} is {self.device_type} on each device of {region}."
+        if not self.differs:
+            yield 1, f"It is the same on all devices along {axes}."
+            return
+        for axis in self.axes:
+            if axis.dim == 0:
+                yield 1, f"It differs along {axis.axis}."
+            else:  # dim 0 has the rows of the devices
+                yield from _deeper(replace(axis, dim=axis.dim - 1, path=Path())._lines())
 
     def __str__(self) -> str:
         return _indented(self._lines())
@@ -299,6 +325,7 @@ def _value_of(row: dict[str, Any]) -> ValueExplanation:
     return ValueExplanation(**{
         **_known(ValueExplanation, row),
         "called_at": tuple(row.get("called_at", ())),
+        "manual_axes": tuple(row.get("manual_axes", ())),
         "axes": tuple(map(_axis_of, row["axes"])),
         "lost": tuple(map(_lost_of, row["lost"])),
         "to_change": Annotation(**to_change) if to_change else None,

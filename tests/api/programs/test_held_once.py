@@ -164,3 +164,29 @@ def test_small_constants_are_held_once(uses: int, wrap: Callable[[Use], Use]) ->
     assert compiled.as_text("local").count("dense<[") == 1
     for target in ("jax", "mpi4py"):
         assert compiled.to_source(target).count("7.25") == 1
+
+
+def test_equal_constants_of_branches_are_held_once() -> None:
+    """Larger ones, which only texts have, are stored beside the scripts."""
+    numbers = ", ".join(str(i + 0.25) for i in range(32))
+    constant = f"stablehlo.constant dense<[{numbers}]> : tensor<32xf32>"
+    text = f"""
+func.func @main(%p: tensor<i1>, %x: tensor<32xf32>) -> tensor<32xf32> {{
+  %y = "stablehlo.if"(%p) ({{
+    %c = {constant}
+    %a = stablehlo.add %x, %c : tensor<32xf32>
+    stablehlo.return %a : tensor<32xf32>
+  }}, {{
+    %c = {constant}
+    %a = stablehlo.multiply %x, %c : tensor<32xf32>
+    stablehlo.return %a : tensor<32xf32>
+  }}) : (tensor<i1>) -> tensor<32xf32>
+  %c = {constant}
+  %z = stablehlo.subtract %y, %c : tensor<32xf32>
+  return %z : tensor<32xf32>
+}}
+"""
+    compiled = sw.parse(text).compile(MESH)
+    assert compiled.as_text("local").count("1.250000e+00") == 1
+    for target in ("jax", "mpi4py"):
+        assert set(re.findall(r'CONSTANTS\["(\w+)"\]', compiled.to_source(target))) == {"c0"}

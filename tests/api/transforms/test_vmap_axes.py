@@ -129,3 +129,24 @@ def test_the_mesh_axes_of_the_examples() -> None:
 def test_partitioned_programs_match_the_unpartitioned_ones() -> None:
     function = sw.vmap(lambda r: r / sw.lax.psum(r, "i"), axis_name="i")
     sw.testing.assert_matches_unpartitioned(function, ROWS, mesh=MESH, in_shardings=P("x"))
+
+
+@pytest.mark.parametrize("batches", [1, 2], ids=["one vmap", "two vmaps"])
+def test_a_sharding_group_of_batched_and_other_values(batches: int) -> None:
+    """Members that vmap does not batch have another shape: they are a group of their own."""
+    mesh, shared = sw.Mesh({"x": 4}), np.ones((8, 4), np.float32)
+
+    def one(x: Any) -> Any:
+        batched = np.sin(x)
+        sw.sharding_group((batched, shared * 2, x * 3), 7)
+        return sw.split(batched, 0, "x") + shared
+
+    function: Any = one
+    for _ in range(batches):
+        function = sw.vmap(function)
+    x = np.linspace(0, 1, 32 * 3**batches, dtype=np.float32).reshape((3,) * batches + (8, 4))
+    np.testing.assert_allclose(sw.jit(function, mesh=mesh)(x), np.sin(x) + 1, rtol=1e-6)
+    # Of several vmaps of one function, too, whose members differ in shape.
+    both = sw.jit(lambda x: (function(x), function(x[:2]), one(x[(0,) * batches])), mesh=mesh)(x)
+    for found, right in zip(both, (x, x[:2], x[(0,) * batches]), strict=True):
+        np.testing.assert_allclose(found, np.sin(right) + 1, rtol=1e-6)

@@ -6,9 +6,11 @@
 
 A program has a construct with annotations (constraints, jitted functions with shardings, manual regions, loops,
 branches, rules for gradients), inside another function or not, of which all, one or none of the results is used, and
-which is run, differentiated, mapped or linearized. The even ones are written in NumPy, the odd ones in JAX, and these
-run as text, too. No annotation is discarded by its line, so that no warning is right. Every fifth program repeats work
-on purpose instead: it must have one warning, whose way out must help. The tool exits with 1 if something is wrong.
+which is run, differentiated, mapped or linearized. A third are written in NumPy, a third in JAX, which run as text,
+too, and a third in JAX under transforms of Shardwise. Some discard an annotation by its line, which must have the only
+warning; some close over equal arrays and constants, which must be held once in the program, in memory and in scripts.
+Every fifth program repeats work on purpose instead: it must have one warning, whose way out must help. The tool exits
+with 1 if something is wrong.
 """
 
 from __future__ import annotations

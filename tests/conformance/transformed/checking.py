@@ -17,7 +17,18 @@ import numpy as np
 
 import shardwise as sw
 from tests.conformance.transformed import kits
-from tests.conformance.transformed.kits import CONSTRUCTS, FORWARD, KITS, PLAIN, TRANSFORMS, USES, WRAPPERS, function_of
+from tests.conformance.transformed.kits import (
+    BY_FORWARD,
+    CONSTRUCTS,
+    FORWARD,
+    KITS,
+    PLAIN,
+    TRANSFORMS,
+    USES,
+    WRAPPERS,
+    Extras,
+    function_of,
+)
 
 PACKAGE = os.path.join(os.path.dirname(sw.__file__), "")
 IN_SPECS = (None, ("x", None), (None, "y"))
@@ -34,39 +45,44 @@ class Case:
     use: Any
     transform: Any
     in_specs: tuple[Any, Any]
+    extras: Extras
 
     def __str__(self) -> str:
         parts = (self.construct, self.wrapper, self.use, self.transform)
-        return f"{self.kit}: {', '.join(part.__name__ for part in parts)}, arguments {self.in_specs}"
+        names = ", ".join(part.__name__ for part in parts)
+        return f"{self.kit}: {names}, arguments {self.in_specs}, {self.extras}"
 
     def function(self, kit: kits.Kit) -> Any:
-        return function_of(kit, self.construct, self.wrapper, self.use, self.transform)
+        return function_of(kit, self.construct, self.wrapper, self.use, self.transform, self.extras)
 
     def exists(self) -> bool:
         """Whether JAX, or for NumPy shardwise, has this combination."""
         if self.construct is kits.repeated and self.transform not in FORWARD:
             return False
-        if self.construct is kits.ruled and self.transform in (kits.forward, kits.hessian):
+        if self.construct is kits.ruled and self.transform in BY_FORWARD:
             return False
+        if self.kit == "mixed" and self.transform in BY_FORWARD and self.construct is kits.repeated:
+            return False  # sw.jvp linearizes a function of JAX by its reverse gradient, which this loop has not
         if self.construct is kits.out_sharded and not _is_traced_by_jax(self):
             return False
         by_vmap = self.wrapper is kits.in_vmap or self.construct is kits.mapped
-        return self.kit == "jax" or not (by_vmap and self.transform is not kits.value)  # docs/jax.md
+        return self.kit != "shardwise" or not (by_vmap and self.transform is not kits.value)  # docs/jax.md
 
 
 def draw(seed: int, index: int) -> Case:
-    """Each construct comes in turn, half of them in JAX; the rest is random."""
+    """Each construct comes in turn, in each kit; the rest is random."""
     rng = random.Random(f"{seed}:{index}")
-    kit = ("shardwise", "jax")[index % 2]
-    construct = CONSTRUCTS[kit][(seed + index // 2) % len(CONSTRUCTS[kit])]
+    kit = ("shardwise", "jax", "mixed")[index % 3]
+    construct = CONSTRUCTS[kit][(seed + index // 3) % len(CONSTRUCTS[kit])]
     while True:
         case = Case(
             kit,
             construct,
             rng.choice(WRAPPERS),
             rng.choice(USES),
-            rng.choice(TRANSFORMS[kit]),
+            rng.choice(TRANSFORMS),
             (rng.choice(IN_SPECS), rng.choice(IN_SPECS)),
+            Extras(closes=rng.random() < 0.4, discards=rng.random() < 0.25),
         )
         if case.exists():
             return case
@@ -106,18 +122,61 @@ def check(case: Case) -> Checked:
     given = arguments()
     expected = [np.asarray(x) for x in jax.tree.leaves(jax.jit(case.function(PLAIN))(*given))]
     wrong = []
-    with _context(case), warnings.catch_warnings():
-        warnings.simplefilter("error", sw.ShardingWarning)
+    with _context(case), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", sw.ShardingWarning)
         try:
             compiled = _compiled(case)
+            warned = [each for each in caught if each.category is sw.ShardingWarning]
+            wrong += _warning_faults(case, warned, compiled.work())
             found = jax.tree.leaves(compiled(*given), is_leaf=lambda x: isinstance(x, sw.Array))
             wrong += _differences(found, expected)
             wrong += [f"the ledger names {row.location}" for row in compiled.collectives() if _is_ours(row.location)]
+            wrong += _copies(case, compiled) if case.extras.closes else []
             if case.kit == "jax":
                 wrong += [f"as text: {text}" for text in _differences(_results_of_text(case), expected)]
         except Exception as error:
             return Checked(case, f"{type(error).__name__}: {error}")
     return Checked(case, "; ".join(dict.fromkeys(wrong)), compiled.collectives().total_bytes)
+
+
+def _warning_faults(case: Case, caught: list[warnings.WarningMessage], work: Any) -> list[str]:
+    """A discarded annotation has one warning, at its line, and so has each lost split; all others are wrong."""
+    line = kits.discard.__code__.co_firstlineno + 2
+    right = [each for each in caught if (each.filename, each.lineno) == (kits.__file__, line)]
+    lost = [each for each in caught if each not in right and str(each.message).startswith("work: ")]
+    repeated = {(row.cause_file, row.cause_line) for row in work if row.cause_file and row.ratio > 1}
+    faults = [
+        f"a warning at {each.filename}:{each.lineno}: {each.message}" for each in caught if each not in right + lost
+    ]
+    faults += [f"nothing repeats: {each.message}" for each in lost if (each.filename, each.lineno) not in repeated]
+    if len(lost) != sum("which 'x' splits" in text or "which 'y' splits" in text for text in work.warnings):
+        faults.append(f"{len(lost)} warnings of lost splits, work() has {work.warnings}")
+    if len(right) > case.extras.discards:
+        faults.append(f"{len(right)} warnings of a discarded annotation")
+    # JAX drops what a loop or a branch does not use when it differentiates it.
+    if case.extras.discards and not right and (case.kit == "shardwise" or case.transform is kits.value):
+        faults.append("no warning of a discarded annotation")
+    return faults
+
+
+def _copies(case: Case, compiled: sw.Program) -> list[str]:
+    """What the program holds of the arrays that it closes over, where it is not one of each."""
+    arguments = [row for row in compiled.memory() if row.op == "argument"]
+    held = len(compiled._traced._call.hoisted)
+    faults = [] if (held, len(arguments)) == (1, 3) else [f"{held} arrays are held, memory() has {len(arguments)}"]
+    texts = {"local": compiled.as_text("local")}
+    texts |= {target: compiled.to_source(target) for target in ("jax", "mpi4py")}
+    for name, text in texts.items():
+        count = text.count(kits.SMALL_TEXTS[name])
+        # What is added has no derivative.
+        if count > 1 or (count == 0 and case.transform is kits.value):
+            faults.append(f"the constant is {count} times in {name}")
+    scripts = (texts[target] for target in ("jax", "mpi4py"))
+    return faults + [f"a script holds {held}" for script in scripts if (held := _hidden(script)) != {"hidden_0"}]
+
+
+def _hidden(script: str) -> set[str]:
+    return set(re.findall(r"hidden_\d+", script))
 
 
 @contextlib.contextmanager
@@ -129,7 +188,7 @@ def _context(case: Case) -> Iterator[None]:
 
 def _compiled(case: Case) -> sw.Program:
     function = case.function(KITS[case.kit])
-    whole = function if case.kit == "shardwise" else sw.from_jax(function)
+    whole = sw.from_jax(function) if case.kit == "jax" else function
     specs = tuple(None if spec is None else sw.P(*spec) for spec in case.in_specs)
     shardings = {} if specs == (None, None) else {"in_shardings": specs}
     return sw.jit(whole, mesh=kits.sw_mesh(), **shardings).lower(*arguments()).compile()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that a program is written with, so that one program has three meanings.
+"""The functions that a program is written with, so that one program has several meanings.
 
 kit.grad(lambda x: (kit.constrain(kit.np.sin(x), ROWS) ** 2).sum())
 
 shardwise    NumPy, sw.grad, sw.split             what is tested
 jax          jax.numpy, jax.grad, jax's shardings  what is tested, by from_jax and as text
+mixed        a function of "jax" by from_jax, under sw.grad: what is tested
 plain        jax.numpy, jax.grad, no shardings     the oracle
 """
 
@@ -46,6 +47,14 @@ def explicit_mesh() -> jax.sharding.Mesh:
     return jax.make_mesh(tuple(AXES.values()), tuple(AXES), axis_types=(jax.sharding.AxisType.Explicit,) * len(AXES))
 
 
+def _unchanged(x: Any, _: Any) -> Any:
+    return x
+
+
+def _alone(function: Any, *_: Any) -> Any:
+    return function
+
+
 @dataclass(frozen=True)
 class Kit:
     """Functions with the signatures of JAX's."""
@@ -66,19 +75,24 @@ class Kit:
     shard_map: Callable[..., Any]  # (function, specs of arguments, specs of results)
     psum: Callable[[Any, str], Any]
     alike: Callable[[Any, Any], tuple[Any, Any]]
-
-
-def _unchanged(x: Any, _: Any) -> Any:
-    return x
-
-
-def _alone(function: Any, *_: Any) -> Any:
-    return function
+    switch: Callable[..., Any]
+    map: Callable[..., Any]
+    associative_scan: Callable[..., Any]
+    custom_vjp: Callable[..., Any]
+    custom_jvp: Callable[..., Any]
+    jvp: Callable[..., Any]
+    vjp: Callable[..., Any]
+    linearize: Callable[..., Any]
+    hessian: Callable[..., Any]
+    jacrev: Callable[..., Any]
+    inside: Callable[[Any], Any] = _alone  # of a function that is written with the kit of the construct
 
 
 PLAIN = Kit(
     "plain", jnp, jax.grad, jax.value_and_grad, jax.vmap, jax.checkpoint, jax.lax.scan, jax.lax.cond, jax.lax.fori_loop,
     jax.lax.while_loop, _unchanged, _unchanged, _alone, _alone, _unchanged, lambda x, y: (x, y),
+    jax.lax.switch, jax.lax.map, jax.lax.associative_scan, jax.custom_vjp, jax.custom_jvp, jax.jvp, jax.vjp,
+    jax.linearize, jax.hessian, jax.jacrev,
 )  # fmt: skip
 
 
@@ -133,8 +147,27 @@ SHARDWISE = replace(
     shard_map=lambda f, ins, outs: sw.shard_map(
         f, mesh=sw_mesh(), in_specs=tuple(sw.P(*spec) for spec in ins), out_specs=tuple(sw.P(*spec) for spec in outs)
     ),
+    psum=sw.lax.psum,
+    alike=lambda x, y: sw.sharding_group((x, y)),
+    switch=sw.switch,
+    map=sw.map,
+    associative_scan=sw.associative_scan,
+    custom_vjp=sw.custom_vjp,
+    custom_jvp=sw.custom_jvp,
+    jvp=sw.jvp,
+    vjp=sw.vjp,
+    linearize=sw.linearize,
+    hessian=sw.hessian,
+    jacrev=sw.jacrev,
 )
-KITS = {kit.name: kit for kit in (SHARDWISE, JAX)}
+MIXED = replace(SHARDWISE, name="mixed", inside=sw.from_jax)
+KITS = {kit.name: kit for kit in (SHARDWISE, JAX, MIXED)}
+
+
+def kit_inside(kit: Kit) -> Kit:
+    """The kit that a construct and its wrapper are written with."""
+    return JAX if kit is MIXED else kit
+
 
 Results = tuple[Any, Any]
 Construct = Callable[[Kit, Any, Any], Results]
@@ -233,7 +266,7 @@ def repeated(kit: Kit, x: Any, k: Any) -> Results:
 def ruled(kit: Kit, x: Any, k: Any) -> Results:
     """A function with its own gradient, which is annotated."""
 
-    @jax.custom_vjp
+    @kit.custom_vjp
     def f(a: Any) -> Any:
         return kit.constrain(kit.np.sin(a), ROWS)
 
@@ -245,7 +278,7 @@ def ruled(kit: Kit, x: Any, k: Any) -> Results:
 
 
 def ruled_forward(kit: Kit, x: Any, k: Any) -> Results:
-    @jax.custom_jvp
+    @kit.custom_jvp
     def f(a: Any) -> Any:
         return kit.constrain(kit.np.sin(a), ROWS)
 
@@ -254,6 +287,44 @@ def ruled_forward(kit: Kit, x: Any, k: Any) -> Results:
         return f(*primals), kit.constrain(kit.np.cos(primals[0]) * tangents[0], COLUMNS)
 
     return f(x), f(k) * x
+
+
+def switched(kit: Kit, x: Any, k: Any) -> Results:
+    def first(a: Any, b: Any) -> Results:
+        return kit.constrain(a + b, ROWS), b
+
+    def second(a: Any, b: Any) -> Results:
+        return kit.constrain(a, COLUMNS), kit.constrain(kit.np.sin(b), WHOLE)
+
+    index = (x[1, 1] > 0).astype(np.int32) + (k[0, 0] > 0).astype(np.int32)
+    return tuple(kit.switch(index, [first, second, lambda a, b: (a * b, kit.np.cos(b))], x, k))  # type: ignore[return-value]
+
+
+def over_rows(kit: Kit, x: Any, k: Any) -> Results:
+    """A map of rows, one after another."""
+
+    def row(pair: Any) -> Results:
+        return kit.constrain(kit.np.sin(pair[0]) * pair[1], ("y",)), pair[0] + 1
+
+    return tuple(kit.map(row, (x, k)))  # type: ignore[return-value]
+
+
+def cumulated(kit: Kit, x: Any, k: Any) -> Results:
+    def combine(a: Any, b: Any) -> Any:
+        return kit.constrain(a * 0.5 + b * 0.5, (None, "y"))
+
+    return kit.associative_scan(lambda a, b: a + b, kit.constrain(x, ROWS)), combine(k, x)
+
+
+def closing(kit: Kit, x: Any, k: Any) -> Results:
+    """Functions that close over traced values of others."""
+    rows = kit.constrain(kit.np.sin(x), ROWS)
+
+    def body(carry: Any, _: Any) -> tuple[Any, Any]:
+        return kit.constrain(carry * rows, COLUMNS), kit.checkpoint(lambda c: kit.constrain(c + rows, ROWS))(carry)
+
+    carry, parts = kit.scan(body, k, None, length=2)
+    return carry, kit.cond(k[0, 0] > 0, lambda c: c * rows, lambda c: kit.constrain(c, COLUMNS), parts[1])
 
 
 def alike(kit: Kit, x: Any, k: Any) -> Results:
@@ -273,10 +344,11 @@ def out_sharded(kit: Kit, x: Any, k: Any) -> Results:
 
 IN_BOTH: tuple[Construct, ...] = (
     constrained, constrained_arguments, placed, jitted, jitted_with_an_unused_argument, manual,
-    manual_with_an_unused_input, checkpointed, looped, counted, branched, mapped, repeated,
+    manual_with_an_unused_input, checkpointed, looped, counted, branched, mapped, repeated, manual_sums, ruled,
+    ruled_forward, alike, switched, over_rows, cumulated, closing,
 )  # fmt: skip
-IN_JAX: tuple[Construct, ...] = (*IN_BOTH, manual_sums, ruled, ruled_forward, alike, out_sharded)
-CONSTRUCTS = {"shardwise": IN_BOTH, "jax": IN_JAX}
+IN_JAX: tuple[Construct, ...] = (*IN_BOTH, out_sharded)
+CONSTRUCTS = {"shardwise": IN_BOTH, "jax": IN_JAX, "mixed": IN_BOTH}
 
 # ---- wrappers: a construct in another function -----------------------------------------------------------------------
 
@@ -395,25 +467,91 @@ def gradient_of_gradient(kit: Kit, used: Used) -> Any:
 
 
 def forward(kit: Kit, used: Used) -> Any:
-    return lambda x, k: jax.jvp(used, (x, k), (k, x))
+    return lambda x, k: kit.jvp(used, (x, k), (k, x))
+
+
+def forward_without_its_value(kit: Kit, used: Used) -> Any:
+    return lambda x, k: kit.jvp(used, (x, k), (k, x))[1]
+
+
+def linearized(kit: Kit, used: Used) -> Any:
+    def run(x: Any, k: Any) -> Any:
+        value, tangent_of = kit.linearize(used, x, k)
+        return value, tangent_of(k, x)
+
+    return run
+
+
+def pulled_back(kit: Kit, used: Used) -> Any:
+    """Of two cotangents that a vjp gives, one is used, and its value is not."""
+    return lambda x, k: kit.vjp(used, x, k)[1](k)[0]
 
 
 def hessian(kit: Kit, used: Used) -> Any:
-    return lambda x, k: jax.hessian(_loss(used))(x, k).sum((0, 1))
+    return lambda x, k: kit.hessian(_loss(used))(x, k).sum((0, 1))
+
+
+def jacobian(kit: Kit, used: Used) -> Any:
+    return lambda x, k: kit.jacrev(lambda x: used(x, k).sum(1))(x).sum(0)
 
 
 def over_examples(kit: Kit, used: Used) -> Any:
     return lambda x, k: kit.vmap(kit.grad(_loss(used)))(kit.np.stack([x, k]), kit.np.stack([k, k]))
 
 
-BY_BOTH = (
+TRANSFORMS = (
     value, gradient, gradient_of_second, value_and_gradients, gradient_without_its_aux, value_with_aux,
-    gradient_of_gradient, over_examples,
+    gradient_of_gradient, over_examples, forward, forward_without_its_value, linearized, pulled_back, hessian, jacobian,
 )  # fmt: skip
-TRANSFORMS = {"shardwise": BY_BOTH, "jax": (*BY_BOTH, forward, hessian)}
-FORWARD = (value, forward)  # the only ones of a loop of unknown length
+FORWARD = (value, forward, forward_without_its_value)  # the only ones of a loop of unknown length
+BY_FORWARD = (*FORWARD[1:], linearized, hessian)  # they need forward mode, which a function with a vjp alone has not
 
 
-def function_of(kit: Kit, construct: Construct, wrapper: Any, use: Any, transform: Any) -> Callable[[Any, Any], Any]:
+# ---- arrays that a program closes over, and annotations that it discards ---------------------------------------------
+
+HELD = np.cos(np.arange(32, dtype=np.float32)).reshape(8, 4)  # held as a hidden argument
+SMALL = np.array([0.5, 0.25, 0.75, 0.828125], np.float32)  # a constant; its last number is in no other place
+SMALL_TEXTS = {"local": "8.281250e-01", "jax": "0.828125", "mpi4py": "0.828125"}
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What is added to a construct.
+
+    Attributes:
+        closes: it uses ``HELD`` and ``SMALL``, or equal arrays, and so does the program around it.
+        discards: it discards a hand-written annotation.
+    """
+
+    closes: bool = False
+    discards: bool = False
+
+
+def with_extras(construct: Construct, extras: Extras) -> Construct:
+    """The construct with its extras."""
+
+    def extended(kit: Kit, x: Any, k: Any) -> Results:
+        if extras.discards:
+            discard(kit, x)
+        if extras.closes:
+            x, k = x * SMALL.copy() + HELD.copy(), k * kit.np.asarray(HELD.tolist(), np.float32)
+        first, second = construct(kit, x, k)
+        return (first * SMALL, second) if extras.closes else (first, second)
+
+    return extended if extras.closes or extras.discards else construct
+
+
+def discard(kit: Kit, x: Any) -> None:
+    """Write an annotation, and discard it."""
+    kit.constrain(x, COLUMNS)
+
+
+def function_of(
+    kit: Kit, construct: Construct, wrapper: Any, use: Any, transform: Any, extras: Extras = Extras()
+) -> Callable[[Any, Any], Any]:
     """The program, as a function of two (8, 4) arrays."""
-    return transform(kit, partial(use, kit, wrapper(kit, partial(construct, kit))))
+    within = kit_inside(kit)
+    pair = kit.inside(wrapper(within, partial(with_extras(construct, extras), within)))
+    if not extras.closes:
+        return transform(kit, partial(use, kit, pair))  # type: ignore[no-any-return]
+    return transform(kit, lambda x, k: use(kit, pair, x, k) * HELD + SMALL)  # type: ignore[no-any-return]

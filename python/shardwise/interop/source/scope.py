@@ -96,6 +96,16 @@ class Shared:
     functions: dict[str, list[str]] = field(default_factory=dict)  # those that are called: lines, by name
     transfers: list[Transfer] = field(default_factory=list)
     collectives: int = 0  # of the local program so far
+    _names: dict[Any, str] = field(default_factory=dict)  # of the larger constants, by their type and bytes
+
+    def stored(self, array: np.ndarray) -> str:
+        """The name of a larger constant. Equal ones have one name."""
+        array = np.ascontiguousarray(array)
+        key = array.dtype, array.shape, array.tobytes()
+        if key not in self._names:
+            self._names[key] = name = f"c{len(self.constants)}"
+            self.constants[name] = array
+        return self._names[key]
 
     @cached_property
     def function_names(self) -> dict[str, str]:
@@ -202,9 +212,7 @@ class Scope:
             return array_text(array, self.target.dtypes)
         if not array.size:
             return f'np.zeros({array.shape}, "{array.dtype.name}")'
-        name = f"c{len(self.shared.constants)}"
-        self.shared.constants[name] = np.ascontiguousarray(array)
-        return f'CONSTANTS["{name}"]'
+        return f'CONSTANTS["{self.shared.stored(array)}"]'
 
     def region(self, region: Body) -> str:
         """Write the ops of a region; returns the text of its results."""
