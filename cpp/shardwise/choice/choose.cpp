@@ -11,6 +11,7 @@
 #include "shardwise/choice/choice_prices.h"
 #include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/free_arguments.h"
+#include "shardwise/choice/graph/program_graph.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
 #include "shardwise/choice/refinement.h"
 #include "shardwise/choice/unify_meshes.h"
@@ -186,6 +187,13 @@ bool may_gain_with_state_last(const PassContext& context) {
 
 bool takes_less(const PassContext& found, const PassContext& known) {
   return measured(found, found.choice->price) < measured(known, known.choice->price);
+}
+
+ChoiceProblem choice_problem(Module& module, const Choice& known, const CompileOptions& options) {
+  SearchedProgram program(module, options);
+  program.costs.set_are_times(options.objective == Objective::kTime);
+  const ProgramGraph graph(program.walked, known);
+  return {graph.costs(), graph.known_picks()};
 }
 
 Module choose(Module module, PassContext& context) {
