@@ -106,13 +106,12 @@ WayRows ways_of_ops(const std::shared_ptr<Module>& module, const std::shared_ptr
   return rows_of(without_gil([&] { return priced_ways(module, options, mesh, pinned.get(), asked, most); }));
 }
 
-// (graph, picks of the choice)
-std::pair<CostGraph, std::vector<uint32_t>> problem_of_module(const std::shared_ptr<Module>& module,
-                                                              const std::shared_ptr<Mesh>& mesh,
-                                                              const py::kwargs& given) {
+// (graph, picks of the choice, picks that a compilation would find from there)
+std::tuple<CostGraph, std::vector<uint32_t>, std::vector<uint32_t>> problem_of_module(
+    const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh, const py::kwargs& given) {
   const CompileOptions options = options_from(given);
   ChoiceProblem problem = without_gil([&] { return problem_of_choice(module, options, mesh); });
-  return {std::move(problem.graph), std::move(problem.known)};
+  return {std::move(problem.graph), std::move(problem.known), std::move(problem.found)};
 }
 
 Names pass_names() {

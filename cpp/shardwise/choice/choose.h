@@ -73,10 +73,11 @@ bool may_gain_with_state_last(const PassContext& context);
 // Returns whether the first of two choices of one program takes less time, or fewer bytes where those are minimized.
 bool takes_less(const PassContext& found, const PassContext& known);
 
-// The graph of a program around a choice, and the picks of that choice: other solvers can be compared on it.
+// The graph of a program around a choice, the picks of that choice, and those that a compilation would find from there: other
+// solvers can be compared on it.
 struct ChoiceProblem {
   CostGraph graph;
-  std::vector<uint32_t> known;
+  std::vector<uint32_t> known, found;
 };
 ChoiceProblem choice_problem(Module& module, const Choice& known, const CompileOptions& options);
 

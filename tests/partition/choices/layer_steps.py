@@ -90,10 +90,7 @@ def decoder(weights: Any, x: Any, shard: Callable[[Any], Any]) -> Any:
 
 
 def _attention(name: str, by_heads: bool) -> dict[str, Any]:
-    if by_heads:
-        specs = [P(None, "x")] * 3 + [P("x")]
-    else:
-        specs = [P()] * 4
+    specs = [P(None, "x")] * 3 + [P("x")] if by_heads else [P()] * 4
     return {name + one: ("mnd", spec) for one, spec in zip("qkv", specs)} | {name + "o": ("ndm", specs[3])}
 
 
@@ -110,7 +107,7 @@ class LayerStep:
     name: str
     layer: Callable[..., Any]
     weights: dict[str, tuple[str, P]] = field(repr=False)
-    tokens: P = P()
+    tokens: P
 
     def __str__(self) -> str:
         return self.name
@@ -141,7 +138,7 @@ class LayerStep:
 
 
 LAYER_STEPS = [
-    LayerStep("GPT, tensor parallel", gpt, {**_attention("s", True), **_BY_HIDDEN, **_SCALES}),
+    LayerStep("GPT, tensor parallel", gpt, {**_attention("s", True), **_BY_HIDDEN, **_SCALES}, P()),
     LayerStep("GPT, FSDP", gpt, _ROWS, P("x")),
     LayerStep(
         "LLaMA, context parallel", llama,
@@ -152,6 +149,6 @@ LAYER_STEPS = [
     ),
     LayerStep(
         "decoder with cross attention", decoder,
-        {**_attention("e", True), **_attention("s", True), **_attention("c", True), **_BY_HIDDEN, **_SCALES},
+        {**_attention("e", True), **_attention("s", True), **_attention("c", True), **_BY_HIDDEN, **_SCALES}, P(),
     ),
 ]  # fmt: skip
