@@ -134,9 +134,9 @@ _ADAMS = _layers(6, 32, 64)
 
 MORE_MODELS = [
     Model("dropout", _descent(_dropped), (_layers(6, 32, 64), _X), 0.5),
-    Model("checkpointed", _descent(_checkpointed), (_stacked(_layers(12, 32, 64)), _X), 0.9),
+    Model("checkpointed", _descent(_checkpointed), (_stacked(_layers(12, 32, 64)), _X), 0.98),
     Model("convolutions", _descent(_convolved), (_KERNELS, _random(16, 8, 16, 16)), 0.6),
-    Model("recurrent", _descent(_recurrent), (_layers(1, 32, 64), _X), 0.9),
+    Model("recurrent", _descent(_recurrent), (_layers(1, 32, 64), _X), 0.95),
     Model("experts", _descent(_mixed), (_EXPERTS, _random(8, 128, 32)), 0.6),
     Model("cross entropy", _descent(_entropy), ((_random(256, 32, scale=0.1), _layers(4, 32, 64)), _TOKENS), 0.8),
     Model("translation", _descent(_translated), (([_SQUARES] * 2, [_SQUARES] * 2), _random(64, 16, 32)), 0.6),

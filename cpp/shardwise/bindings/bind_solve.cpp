@@ -27,7 +27,8 @@ SolutionRow solve_graph(const CostGraph& graph, uint64_t bound_cells, uint64_t s
                         const std::vector<uint32_t>& start) {
   const WithoutGil released;
   SignalCheck check;
-  Solution solution = solve(graph, {bound_cells, search_cells, rounds}, start, [&] { check(); });
+  const SolveEffort effort{.bound_cells = bound_cells, .search_cells = search_cells, .rounds_without_gain = rounds};
+  Solution solution = solve(graph, effort, start, [&] { check(); });
   return {std::move(solution.picks), solution.cost, solution.bound};
 }
 
