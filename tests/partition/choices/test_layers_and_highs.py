@@ -21,8 +21,9 @@ from tests.support.run_seed import is_whole
 def test_a_layer_costs_at_most_a_fiftieth_more_than_by_highs(step: LayerStep, sizes: Sizes) -> None:
     problem = problem_of(step.compiled(sizes))
     graph, known = problem.graph, problem.graph.cost_of(problem.known)
-    cells = len(graph.nodes) + sum(len(costs) for _, _, costs in graph.edges)
-    picks, found, bound = solve(graph, bound_cells=3000 * cells, search_cells=300 * cells, start=problem.known)
+    # More effort than a compilation spends.
+    effort: Any = {"bound_cells": 150_000_000, "search_cells": 30_000_000, "rounds_without_gain": 300}
+    picks, found, bound = solve(graph, start=problem.known, **effort)
     assert bound <= found == graph.cost_of(picks) <= graph.cost_of(problem.found) <= known
     # In a run of all rows the options are whole; the bound by fractions is never above that.
     least = least_cost(graph, is_whole())
