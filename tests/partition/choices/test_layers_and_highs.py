@@ -32,7 +32,7 @@ def test_a_layer_costs_at_most_a_fiftieth_more_than_by_highs(step: LayerStep, si
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8, 16, 32, 64])
 @pytest.mark.parametrize("objective", ["time", "bytes"])
-def test_users_of_one_value_share_its_move(count: int, objective: str) -> None:
+def test_users_of_one_value_share_its_move(count: int, objective: Any) -> None:
     """Alone, each would send its product, a quarter of the value; five of them move the value once."""
 
     def use(x: Any, *weights: Any) -> Any:
