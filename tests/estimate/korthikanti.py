@@ -206,11 +206,13 @@ def _loss(y: Any, gradient: Any) -> Any:
     return (y * gradient).sum()
 
 
-def step(model: Model, mode: Mode, kernel: Kernel = kernel, dtype: Any = sw.bfloat16, layers: int = 0) -> Any:
+def step(
+    model: Model, mode: Mode, kernel: Kernel = kernel, dtype: Any = sw.bfloat16, layers: int = 0, **options: Any
+) -> Any:
     """The jitted forward and backward pass of a layer, and the shapes of its arguments.
 
     It returns the gradients of the layer's input and weights, and the layer's result. With ``layers``, these are trips
-    of a scan; weights and keys are stacked.
+    of a scan; weights and keys are stacked. ``options`` are those of ``jit``.
     """
     shapes, specs = _shapes(model, mode, dtype)
     if layers:
@@ -231,7 +233,7 @@ def step(model: Model, mode: Mode, kernel: Kernel = kernel, dtype: Any = sw.bflo
         return sw.grad(loss, argnums=(0, 1), has_aux=True)(x, w)
 
     mesh = sw.Mesh({"tp": mode.t})
-    return sw.jit(both, mesh=mesh, in_shardings=specs, out_shardings=(specs[:2], specs[0])), shapes
+    return sw.jit(both, mesh=mesh, in_shardings=specs, out_shardings=(specs[:2], specs[0]), **options), shapes
 
 
 def compiled(*args: Any, **kwargs: Any) -> sw.Program:

@@ -95,6 +95,22 @@ def test_a_scan_of_layers_keeps_less(model: Model, mode: Mode) -> None:
     assert mode.cut(model) <= mode.paper(model)
 
 
+@pytest.mark.parametrize(
+    ("mode", "limited", "layers"), [(SELECTIVE, TENSORS, 3), (BOTH, SEQUENCE, 3), (FULL, TENSORS, 12)], ids=str
+)
+def test_what_the_paper_computes_again_is_found_under_the_limit_that_it_implies(
+    mode: Mode, limited: Mode, layers: int
+) -> None:
+    by_hand = compiled(MODELS[0], mode, layers=layers)
+    limit = by_hand.memory().peak_bytes
+    assert compiled(MODELS[0], limited, layers=layers).memory().peak_bytes > 1.2 * limit
+    found = compiled(MODELS[0], limited, layers=layers, memory_limit=limit)
+    assert found.memory().peak_bytes <= limit
+    # The scores of attention are the largest values and cheap to compute.
+    assert (found.rematerialized()[0].value, found.rematerialized()[0].how) == ("scores", "computed again")
+    assert found.estimate().estimate <= by_hand.estimate().estimate
+
+
 def gradients(mode: Mode, *kernel: Any) -> list[np.ndarray]:
     """The results of a small step in float32."""
     function, shapes = step(Model("small", h=32, a=8, b=2, s=8), mode, *kernel, dtype=np.float32)

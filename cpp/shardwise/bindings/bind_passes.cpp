@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <pybind11/stl.h>
 
@@ -102,6 +104,14 @@ WayRows ways_of_ops(const std::shared_ptr<Module>& module, const std::shared_ptr
   const CompileOptions options = options_from(given);
   const auto pinned = choices_from_python(choices);
   return rows_of(without_gil([&] { return priced_ways(module, options, mesh, pinned.get(), asked, most); }));
+}
+
+// (graph, picks of the choice, picks that a compilation would find from there)
+std::tuple<CostGraph, std::vector<uint32_t>, std::vector<uint32_t>> problem_of_module(
+    const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh, const py::kwargs& given) {
+  const CompileOptions options = options_from(given);
+  ChoiceProblem problem = without_gil([&] { return problem_of_choice(module, options, mesh); });
+  return {std::move(problem.graph), std::move(problem.known), std::move(problem.found)};
 }
 
 Names pass_names() {
@@ -355,6 +365,7 @@ void bind_passes(py::module_& module) {
              py::arg("to_sharding"));
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"),
              py::arg("choices") = std::optional<ChoiceRows>());
+  module.def("choice_problem", &problem_of_module, py::arg("module"), py::arg("mesh"));
   // By op with one of these keys: at most `most` ways to compute it.
   module.def("priced_ways", &ways_of_ops, py::arg("module"), py::arg("mesh"), py::arg("choices"), py::arg("asked"),
              py::arg("most"));

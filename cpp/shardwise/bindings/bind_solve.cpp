@@ -27,7 +27,8 @@ SolutionRow solve_graph(const CostGraph& graph, uint64_t bound_cells, uint64_t s
                         const std::vector<uint32_t>& start) {
   const WithoutGil released;
   SignalCheck check;
-  Solution solution = solve(graph, {bound_cells, search_cells, rounds}, start, [&] { check(); });
+  const SolveEffort effort{.bound_cells = bound_cells, .search_cells = search_cells, .rounds_without_gain = rounds};
+  Solution solution = solve(graph, effort, start, [&] { check(); });
   return {std::move(solution.picks), solution.cost, solution.bound};
 }
 
@@ -39,6 +40,19 @@ GraphCost cost_of(const CostGraph& graph, const std::vector<uint32_t>& picks) {
 int64_t peak_of(const CostGraph& graph, const std::vector<uint32_t>& picks) {
   graph.check(picks);
   return graph.peak_of(picks);
+}
+
+std::vector<std::vector<GraphCost>> rows_of_nodes(const CostGraph& graph) {
+  std::vector<std::vector<GraphCost>> nodes;
+  for (size_t i = 0; i < graph.size(); ++i) nodes.emplace_back(graph.costs(i).begin(), graph.costs(i).end());
+  return nodes;
+}
+
+// (node, node, costs)
+std::vector<std::tuple<size_t, size_t, std::vector<GraphCost>>> rows_of_edges(const CostGraph& graph) {
+  std::vector<std::tuple<size_t, size_t, std::vector<GraphCost>>> edges;
+  for (const auto& [a, b, costs] : graph.edges()) edges.emplace_back(a, b, costs);
+  return edges;
 }
 
 // A value is (bytes, picoseconds, is it needed, can it be kept, can it be computed again, operands). Returns which are kept,
@@ -71,6 +85,8 @@ void bind_solve(py::module_& module) {
       .def("add_edge", &CostGraph::add_edge, py::arg("a"), py::arg("b"), py::arg("costs"))
       .def("add_use", &CostGraph::add_use, py::arg("node"), py::arg("begin"), py::arg("end"), py::arg("bytes"))
       .def("set_limit", &CostGraph::set_limit, py::arg("bytes"))
+      .def_property_readonly("nodes", &rows_of_nodes)
+      .def_property_readonly("edges", &rows_of_edges)
       .def("cost_of", &cost_of, py::arg("picks"))
       .def("peak_of", &peak_of, py::arg("picks"));
   const SolveEffort usual;

@@ -19,8 +19,9 @@ PYBIND11_MODULE(_core, module) {
   shardwise::bind_mesh(mesh);
   shardwise::bind_hardware(hardware);
   shardwise::bind_ir(ir);
-  shardwise::bind_passes(passes);
+  // Problems of the passes are graphs of the solver.
   shardwise::bind_solve(solve);
+  shardwise::bind_passes(passes);
   shardwise::bind_analysis(analysis);
   shardwise::bind_processes(processes);
   shardwise::bind_runtime(runtime);

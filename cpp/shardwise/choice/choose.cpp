@@ -11,6 +11,7 @@
 #include "shardwise/choice/choice_prices.h"
 #include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/free_arguments.h"
+#include "shardwise/choice/graph/program_graph.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
 #include "shardwise/choice/refinement.h"
 #include "shardwise/choice/unify_meshes.h"
@@ -54,11 +55,11 @@ Costs costs_of(const Module& module, const CompileOptions& options) {
   return Costs(module, hardware, is_by_bytes || has_latency(*hardware), !is_by_bytes);
 }
 
-// Less of what counts, and no more of the rest: the graph prices ops alone, so that it does not see what passes behind it
-// save, such as chains of exchanges that become one.
+// Less of what counts. By time, also no more of the rest: the graph prices ops alone, so that it does not see what passes behind
+// it save, such as chains of exchanges that become one.
 bool is_better(const Price& found, const Price& known, Objective objective) {
-  if (found.bytes > known.bytes || found.work > known.work) return false;
-  return objective == Objective::kBytes ? found.bytes < known.bytes : found.ps < known.ps;
+  if (objective == Objective::kBytes) return found.bytes < known.bytes;
+  return found.bytes <= known.bytes && found.work <= known.work && found.ps < known.ps;
 }
 
 // A graph contains only versions and ways near one choice, so a second graph around its solution may find a better one.
@@ -186,6 +187,13 @@ bool may_gain_with_state_last(const PassContext& context) {
 
 bool takes_less(const PassContext& found, const PassContext& known) {
   return measured(found, found.choice->price) < measured(known, known.choice->price);
+}
+
+ChoiceProblem choice_problem(Module& module, const Choice& known, const CompileOptions& options) {
+  SearchedProgram program(module, options);
+  program.costs.set_are_times(options.objective == Objective::kTime);
+  const ProgramGraph graph(program.walked, known);
+  return {graph.costs(), graph.known_picks(), picks_around(graph.costs(), graph.known_picks(), {})};
 }
 
 Module choose(Module module, PassContext& context) {

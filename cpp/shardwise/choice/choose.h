@@ -49,6 +49,10 @@
 // sharding without unreduced axes.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "shardwise/choice/solve/cost_graph.h"
 #include "shardwise/ir/pass.h"
 
 namespace shardwise {
@@ -68,6 +72,14 @@ Module choose(Module module, PassContext& context);
 bool may_gain_with_state_last(const PassContext& context);
 // Returns whether the first of two choices of one program takes less time, or fewer bytes where those are minimized.
 bool takes_less(const PassContext& found, const PassContext& known);
+
+// The graph of a program around a choice, the picks of that choice, and those that a compilation would find from there: other
+// solvers can be compared on it.
+struct ChoiceProblem {
+  CostGraph graph;
+  std::vector<uint32_t> known, found;
+};
+ChoiceProblem choice_problem(Module& module, const Choice& known, const CompileOptions& options);
 
 inline constexpr Pass kChoose{.name = "choose",
                               .doc = "choose the placement that each op is computed in, as data",

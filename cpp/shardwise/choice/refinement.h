@@ -6,8 +6,9 @@
 //   while (const auto found = refinement.around(*best)) best = found;      // null: it finds none
 //
 // A program that repeats itself is solved with its equal layers as one (solve/folded_graph.h). The graph prices ops alone; a
-// choice counts only if it is cheaper as a whole, and takes no more bytes and no more work. If that refuses the solution of
-// folded layers, which take little time, they are solved again without the ways that work more than the known ones.
+// choice counts only if it is cheaper as a whole; by time, it may take no more bytes and no more work, either. If that refuses
+// the solution of folded layers, which take little time, they are solved again without the ways that work more than the
+// known ones.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,11 @@
 
 namespace shardwise {
 
-class FoldedGraph;
 class ProgramGraph;
+
+// The picks that a compilation finds for a graph around known ones, with an effort in proportion to the graph.
+std::vector<uint32_t> picks_around(const CostGraph& graph, const std::vector<uint32_t>& known,
+                                   const std::function<void()>& poll);
 
 class Refinement {
  public:
@@ -37,8 +41,6 @@ class Refinement {
   std::shared_ptr<Choice> around(const Choice& known);
 
  private:
-  std::vector<uint32_t> solved(const CostGraph& graph, const std::vector<uint32_t>& known) const;
-  std::vector<uint32_t> solved(const FoldedGraph& folded) const;
   // Null if the picks are those of the known choice, or make no better one.
   std::shared_ptr<Choice> better(const ProgramGraph& graph, const std::vector<uint32_t>& picks, const Choice& known);
 

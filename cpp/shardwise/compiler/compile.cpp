@@ -105,14 +105,10 @@ CompileUnit compiled_to_choice(const SharedModule& program, const CompileOptions
   return unit;
 }
 
-}  // namespace
-
-CompileUnit compile(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh,
-                    std::shared_ptr<const Choices> pinned, std::function<void()> poll) {
-  const SharedModule program = mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh);
-  const std::filesystem::path folder = new_dump_folder(*program);
-  // Passes are numbered from 1, so that the traced program sorts first.
-  dump(*program, folder, numbered(0, "trace"));
+// The same, with the order of propagation whose choice is cheaper.
+CompileUnit compiled_to_best_choice(const SharedModule& program, const CompileOptions& options,
+                                    const std::shared_ptr<const Choices>& pinned, const std::function<void()>& poll,
+                                    const std::filesystem::path& folder) {
   CompileOptions with_state_last = options;
   with_state_last.state_last = true;
   const bool is_state_last = pinned != nullptr && pinned->propagation == kStateLast;
@@ -123,6 +119,18 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options, const Me
     if (takes_less(other.context, unit.context))
       unit = folder.empty() ? std::move(other) : compiled_to_choice(program, with_state_last, nullptr, poll, folder);
   }
+  return unit;
+}
+
+}  // namespace
+
+CompileUnit compile(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh,
+                    std::shared_ptr<const Choices> pinned, std::function<void()> poll) {
+  const SharedModule program = mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh);
+  const std::filesystem::path folder = new_dump_folder(*program);
+  // Passes are numbered from 1, so that the traced program sorts first.
+  dump(*program, folder, numbered(0, "trace"));
+  CompileUnit unit = compiled_to_best_choice(program, options, pinned, poll, folder);
   run_passes(unit, pipeline().subspan(passes_to_choice().size()), {.after = keep_snapshot});
   // For counterfactuals, which run the same pass again.
   unit.propagated_by = &kPropagate;
@@ -134,6 +142,13 @@ CompileUnit compile_to_choose(SharedModule traced, const CompileOptions& options
   CompileUnit unit(mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh), options);
   run_passes(unit, passes_to_choice().first(passes_to_choice().size() - 1), {.after = keep_snapshot});
   return unit;
+}
+
+ChoiceProblem problem_of_choice(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh) {
+  const SharedModule program = mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh);
+  const CompileUnit unit = compiled_to_best_choice(program, options, nullptr, {}, {});
+  Module chosen = *unit.module;
+  return choice_problem(chosen, *unit.context.choice, unit.context.options);
 }
 
 void run_to_explain(std::span<const std::string> names, CompileUnit& unit) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shardwise/choice/choose.h"
 #include "shardwise/compiler/driver.h"
 
 namespace shardwise {
@@ -29,6 +30,9 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options = {}, con
 
 // Runs the passes before the choice: `unit.module` is the program that `choose` is given.
 CompileUnit compile_to_choose(SharedModule traced, const CompileOptions& options = {}, const MeshPtr& mesh = nullptr);
+
+// Returns the problem around the choice that `compile` makes of this program without pins.
+ChoiceProblem problem_of_choice(SharedModule traced, const CompileOptions& options = {}, const MeshPtr& mesh = nullptr);
 
 // Runs passes so that the shardings which the last of them gives can be explained: the unit keeps the program that it
 // was given (`global`) and what it made of it (`propagated`). Called functions are regions in both, since a value of a

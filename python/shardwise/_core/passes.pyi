@@ -6,8 +6,9 @@ from __future__ import annotations
 import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
+import shardwise._core.solve
 import typing
-__all__: list[str] = ['CompileUnit', 'annotated_instead', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'plan_reshard', 'populate_rules', 'priced_ways', 'propagate_program', 'propagating_passes', 'run_passes']
+__all__: list[str] = ['CompileUnit', 'annotated_instead', 'choice_problem', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'plan_reshard', 'populate_rules', 'priced_ways', 'propagate_program', 'propagating_passes', 'run_passes']
 class CompileUnit:
     def choice_price(self) -> tuple[int, int, int, int]:
         ...
@@ -69,6 +70,8 @@ class CompileUnit:
     def step_seconds(self) -> dict[str, dict[str, float]]:
         ...
 def annotated_instead(module: shardwise._core.ir.Module, name: str, sharding: shardwise._core.mesh.Sharding) -> shardwise._core.ir.Module:
+    ...
+def choice_problem(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, **kwargs: typing.Any) -> tuple[shardwise._core.solve.CostGraph, list[int], list[int]]:
     ...
 def compile(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, choices: tuple[str, collections.abc.Sequence[tuple[str, str, str, collections.abc.Sequence[str], collections.abc.Sequence[str]]], collections.abc.Sequence[tuple[str, collections.abc.Sequence[str]]], collections.abc.Sequence[tuple[str, str]], collections.abc.Sequence[tuple[str, str]], collections.abc.Sequence[tuple[str, str]], str] | None = None, **kwargs: typing.Any) -> CompileUnit:
     ...
