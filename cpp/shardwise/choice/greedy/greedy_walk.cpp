@@ -67,7 +67,9 @@ class GreedyWalk {
     }
     add_ops(function.body);
     const std::vector<ValueId>& results = module_.region(function.body).results;
-    for (size_t i = 0; i < results.size(); ++i) versions_.need(results[i], placements_.result(function, i));
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!placements_.is_open(results[i])) versions_.need(results[i], placements_.result(function, i));
+    }
   }
 
   void add_ops(RegionId region) {
