@@ -29,6 +29,8 @@ class Library:
     np: Any
     grad: Callable[..., Any]  # (function, argnums)
     shard: Callable[..., Any]  # (array, *axes): a constraint
+    lax: Any
+    vmap: Callable[..., Any]
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,13 @@ std::unique_ptr<Search> search_with_whole(FreeArguments& arguments, Module& modu
   return found;
 }
 
+constexpr int64_t kShareAtLoops = 32;  // a smaller share than a 32nd is not worth a second search
+
+// Returns the part of a price that the objective minimizes.
+int64_t measured(const PassContext& context, const Price& price) {
+  return context.options.objective == Objective::kBytes ? price.bytes : price.ps;
+}
+
 // Searches with free results where they are made if they may be anywhere. If that is not cheaper, it returns null and they are
 // placed as before.
 std::unique_ptr<Search> search_with_open(FreeResults& results, Module& module, const Choice& known,
@@ -188,16 +195,9 @@ std::unique_ptr<Search> search_with_open(FreeResults& results, Module& module, c
   if (!results.place(open.choice(), open.program().placements, open.program().costs)) return nullptr;
   auto found = std::make_unique<Search>(module, context);
   found->run();
-  if (is_better(found->choice().price, known.price, context.options.objective)) return found;
+  if (measured(context, found->choice().price) < measured(context, known.price)) return found;
   results.place_as_before();
   return nullptr;
-}
-
-constexpr int64_t kShareAtLoops = 32;  // a smaller share than a 32nd is not worth a second search
-
-// Returns the part of a price that the objective minimizes.
-int64_t measured(const PassContext& context, const Price& price) {
-  return context.options.objective == Objective::kBytes ? price.bytes : price.ps;
 }
 
 }  // namespace

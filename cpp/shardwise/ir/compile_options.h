@@ -34,10 +34,10 @@ struct CompileOptions {
   bool conservative = false;      // propagate full axes only, and nothing along dims whose elements are exchanged
   bool strict_divisible = false;  // shrink shardings of uneven inputs and outputs, as Shardy does
   Objective objective = Objective::kTime;
-  std::string hardware = "default";   // the name of a file, or its JSON (cost/hardware_json.h)
-  int64_t memory_limit = 0;           // bytes of a device; 0: none
-  std::vector<size_t> donated = {};   // arguments whose memory a run may free or reuse
-  std::vector<size_t> captured = {};  // arguments that the function closes over, and that no sharding places
+  std::string hardware = "default";       // the name of a file, or its JSON (cost/hardware_json.h)
+  int64_t memory_limit = 0;               // bytes of a device; 0: none
+  std::vector<size_t> donated = {};       // arguments whose memory a run may free or reuse
+  std::vector<size_t> captured = {};      // arguments that the function closes over, and that no sharding places
   std::vector<size_t> free_results = {};  // that no sharding places, and that may be split along another dim
   // The compiler sets this one: propagation takes the arguments that the program updates, and their results, last.
   bool state_last = false;

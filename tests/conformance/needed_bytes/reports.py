@@ -119,7 +119,9 @@ SQUARE = ((256, 256), C64)
 OVER_16 = {"x": 16}
 
 SHAPES = [
-    of_jax("2.10", jax.vmap(jax.grad(of_one_example), (None, 0)), ((4, 3, 3, 3), (8, 3, 16, 16)), (WHOLE, X), X, 0, x=3),
+    of_jax(
+        "2.10", jax.vmap(jax.grad(of_one_example), (None, 0)), ((4, 3, 3, 3), (8, 3, 16, 16)), (WHOLE, X), X, 0, x=3
+    ),
     of_jax("2.11", accumulated, ((32, 32), (4096, 32)), (WHOLE, X), WHOLE, 104448),
     of_numpy("2.13", lambda b: b.reshape(-1) * 2, ((6, 256),), (X,), None, 1536),
     of_numpy("2.14", lambda x: np.tanh(x.reshape(6, 16, 16)).reshape(6, 256), ((6, 256),), (Y,), Y, 720, x=3),
@@ -200,7 +202,9 @@ def main() -> int:
         above += by_bytes.total_bytes > report.right
         sign = "above" if by_bytes.total_bytes > report.right else ""
         sent = (by_bytes.total_bytes, by_default.total_bytes)
-        print(f"{report.name:20} {report.right:8} {sent[0]:8g} {sent[1]:8g} {sign} {by_bytes.by_kind() if sign else ''}")
+        print(
+            f"{report.name:20} {report.right:8} {sent[0]:8g} {sent[1]:8g} {sign} {by_bytes.by_kind() if sign else ''}"
+        )
     print(f"{len(REPORTS)} programs, {above} above their bytes")
     return 1 if above else 0
 

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chains of movement, edge rows, ids and batches that move what they need, with the bytes that they may send."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from shardwise import P
+
+from ..known_places.programs import F32, Program, distinct, draw_split
+from .programs import along, small
+
+__all__ = ["MOVEMENTS"]
+
+
+def missing_rows(split: Any, size: int, places: np.ndarray) -> int:
+    """The most rows that a device lacks of those that its tile of ``x[places]`` consists of; -1 is no row."""
+    counts = []
+    for device in range(split.shards):
+        needed = {int(places[i]) for i in split.tile(len(places), device)} - {-1}
+        counts.append(len(needed - split.tile(size, device)))
+    return max(counts)
+
+
+# ---- chains of movement ----------------------------------------------------------------------------------------------
+
+Step = Callable[[Any], Any]
+
+
+def drawn_step(rng: random.Random, size: int) -> Step:
+    """Moves rows; the first dim of what it returns has from 8 to about 200 of them."""
+    start, count = rng.randrange(3), rng.choice([2, 3])
+    steps: list[Step] = [
+        lambda x: x[start : size - rng_end],
+        lambda x: np.pad(x, ((start, 1), (0, 0))),
+        lambda x: np.concatenate([x[:start], x]),
+        lambda x: np.concatenate([x, x[-1:]]),
+        lambda x: np.roll(x, start, 0),
+        lambda x: x[::-1],
+    ]
+    rng_end = rng.randrange(3)
+    if size < 70:
+        steps += [
+            lambda x: np.concatenate([x] * count),
+            lambda x: np.stack([x] * count).reshape(count * size, x.shape[1]),
+        ]
+    return rng.choice(steps)
+
+
+def of_chains(rng: random.Random) -> Program:
+    """Slices, pads, joins and turns one after another: the rows of the whole chain move, once."""
+    split, size, columns = draw_split(rng), rng.choice([24, 25, 48]), rng.choice([1, 5])
+    steps: list[Step] = []
+    # Places start at 1, so that what a pad fills in is place 0.
+    places = np.arange(1, size + 1)[:, None]
+    for _ in range(rng.randrange(2, 4)):
+        steps.append(drawn_step(rng, len(places)))
+        places = steps[-1](places)
+
+    def function(x: Any) -> Any:
+        for step in steps:
+            x = step(x)
+        return x
+
+    x = distinct(size, columns)
+    is_whole = rng.random() < 0.3
+    missing = 0 if is_whole else missing_rows(split, size, places[:, 0] - 1)
+    spec = P(split.axes)
+    return Program(
+        f"chain {size} {(places[:, 0] - 1).tolist()}", function, (x,), split.mesh, (P() if is_whole else spec,), spec,
+        missing * columns * 4, function(x),
+    )  # fmt: skip
+
+
+# ---- edge rows -------------------------------------------------------------------------------------------------------
+
+
+def of_edges(rng: random.Random) -> Program:
+    """Boundary conditions: a row of the edge is read by its owner, or by one neighbor."""
+    split, size, columns = draw_split(rng), rng.choice([24, 25, 48]), rng.choice([1, 5])
+    kinds: list[tuple[Callable[[Any], Any], int]] = [
+        (lambda u: np.diff(u, axis=0, append=u[-1:]), 1),
+        (lambda u: np.diff(u, axis=0, prepend=u[:1]), 1),
+        (lambda u: np.concatenate([u[1:], u[-1:]]) - u, 1),
+        (lambda u: np.concatenate([u[:1], u[:-1]]) + np.concatenate([u[1:], u[-1:]]), 2),
+        (lambda u: np.concatenate([u[1:], np.zeros_like(u[:1])]) - u, 1),
+        (lambda u: np.concatenate([-u[1:2], u[1:]]), 1),
+    ]
+    function, rows = rng.choice(kinds)
+    x, spec = distinct(size, columns), P(split.axes)
+    return Program(f"edge {size}", function, (x,), split.mesh, (spec,), spec, rows * columns * 4, function(x))
+
+
+# ---- ids -------------------------------------------------------------------------------------------------------------
+
+
+def of_narrow_ids(rng: random.Random) -> Program:
+    """Ids travel in their own dtype: those of a row-split table are gathered, and the rows are added up."""
+    split, size, columns = draw_split(rng), rng.choice([24, 48]), rng.choice([4, 8])
+    dtype = rng.choice([np.int8, np.uint8, np.int16, np.int32])
+    count = split.shards * rng.choice([4, 6])
+    ids = np.array([rng.randrange(size) for _ in range(count)]).astype(dtype)
+    x, spec = distinct(size, columns), P(split.axes)
+    functions: list[tuple[Callable[..., Any], bool]] = [
+        (lambda x, i: x[i], False),
+        (lambda x, i: np.take(x, i, 0), False),
+        (lambda x, i: jnp.take(x, i, axis=0, mode="clip"), True),
+        (lambda x, i: jnp.take(x, i, axis=0), True),
+    ]
+    function, is_jax = rng.choice(functions)
+    tile = count // split.shards
+    # Either the table is gathered, or the ids are, and each device receives the parts of its rows.
+    of_ids = (split.shards - 1) * tile * ids.itemsize + (split.shards - 1) * tile * columns * 4
+    of_table = (size - size // split.shards) * columns * 4
+    return Program(
+        f"ids {ids.dtype} {count}", function, (x, ids), split.mesh, (spec, spec), spec, min(of_ids, of_table), x[ids],
+        is_jax,
+    )  # fmt: skip
+
+
+# ---- convolutions in groups ------------------------------------------------------------------------------------------
+
+
+def of_grouped_convolutions(rng: random.Random) -> Program:
+    """Groups of features along a split dim: each device has whole groups, and their kernels."""
+    split = draw_split(rng)
+    per_device, inputs, outputs = rng.choice([1, 2]), rng.choice([1, 2]), rng.choice([1, 3])
+    groups = split.shards * per_device
+    x, w = small(2, groups * inputs, 7), small(groups * outputs, inputs, 3)
+
+    def function(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(x, w, (1,), "VALID", feature_group_count=groups)
+
+    by_features = P(None, split.axes)
+    if rng.random() < 0.5:
+        return Program(
+            f"{groups} groups", function, (x, w), split.mesh, (by_features, P(split.axes)), by_features, 0,
+            np.asarray(function(x, w)), True, tolerance=1e-4,
+        )  # fmt: skip
+    gradient = jax.grad(lambda x, w: (function(x, w) ** 2).sum(), 1)
+    return Program(
+        f"gradient of {groups} groups", gradient, (x, w), split.mesh, (by_features, P(split.axes)), P(split.axes), 0,
+        np.asarray(gradient(x, w)), True, tolerance=1e-3,
+    )  # fmt: skip
+
+
+def of_batched_convolutions(rng: random.Random) -> Program:
+    """A convolution for each example, with the batch split: nothing moves."""
+    split = draw_split(rng)
+    x, w = small(split.shards * rng.choice([1, 2]), 2, 9), small(4, 2, 3)
+
+    def convolved(w: Any, x: Any) -> Any:
+        return lax.conv_general_dilated(x[None], w, (1,), "VALID")
+
+    functions: list[Callable[..., Any]] = [
+        jax.vmap(convolved, (None, 0)),
+        jax.vmap(jax.grad(lambda w, x: (convolved(w, x) ** 2).sum()), (None, 0)),
+        jax.vmap(jax.grad(lambda w, x: (convolved(w, x) ** 2).sum(), 1), (None, 0)),
+    ]
+    function, spec = rng.choice(functions), P(split.axes)
+    return Program(
+        f"batched convolution {len(x)}", function, (w, x), split.mesh, (P(), spec), spec, 0,
+        np.asarray(function(w, x)), True, tolerance=1e-3,
+    )  # fmt: skip
+
+
+# ---- results that nothing places -------------------------------------------------------------------------------------
+
+
+def of_free_results(rng: random.Random) -> Program:
+    """Results without shardings are where their operands are, if no sum has to be complete."""
+    split, rows, columns = draw_split(rng), rng.choice([24, 48]), rng.choice([24, 48])
+    lengths = (np.arange(rows) * 5 % columns).astype(np.int32)
+    a, c = distinct(rows, columns), distinct(rows, columns) * 2
+    kind = rng.randrange(3)
+
+    def function(n: Any, a: Any, c: Any) -> Any:
+        mask = np.arange(columns)[None] < n[:, None]
+        if kind == 0:
+            return np.where(mask, a, 0), np.where(mask, c, 0)
+        scale = n[:, None].astype(F32) * F32(0.5)
+        return (a * scale, c * scale) if kind == 1 else (a + mask, np.maximum(c, mask))
+
+    arguments = (lengths, a, c)
+    given = (P(), along(split, 0), along(split, 1))
+    return Program(f"free {kind}", function, arguments, split.mesh, given, None, 0, function(*arguments))
+
+
+# ---- steps over microbatches -----------------------------------------------------------------------------------------
+
+
+def of_microbatches(rng: random.Random) -> Program:
+    """Gradient accumulation with the reshape inside: the rows of each step are split, and the sum is reduced once."""
+    split = draw_split(rng)
+    steps, size, wide = rng.choice([2, 4]), rng.choice([4, 8]), rng.choice([3, 8])
+    rows = steps * split.shards * size
+    x, w = small(rows, wide), small(wide, wide)
+
+    def function(w: Any, x: Any) -> Any:
+        def step(c: Any, m: Any) -> Any:
+            return c + jax.grad(lambda w: jnp.mean(jnp.tanh(m @ w) ** 2))(w), None
+
+        return lax.scan(step, jnp.zeros_like(w), x.reshape(steps, -1, wide))[0]
+
+    block = rows // split.shards
+    per_step = rows // steps // split.shards
+    have = [set(range(d * block, (d + 1) * block)) for d in range(split.shards)]
+    need = [
+        {s * (rows // steps) + d * per_step + i for s in range(steps) for i in range(per_step)}
+        for d in range(split.shards)
+    ]
+    moved = max(len(n - h) for n, h in zip(need, have)) * wide * 4
+    reduced = 2 * (split.shards - 1) * -(-wide * wide // split.shards) * 4
+    gathered = (rows - block) * wide * 4
+    return Program(
+        f"microbatches {steps} of {rows}", function, (w, x), split.mesh, (P(), P(split.axes)), P(),
+        min(moved + reduced, gathered), np.asarray(function(w, x)), True, tolerance=1e-4,
+    )  # fmt: skip
+
+
+# ---- checkpoint policies ---------------------------------------------------------------------------------------------
+
+POLICIES = {
+    "everything": jax.checkpoint_policies.everything_saveable,
+    "nothing": jax.checkpoint_policies.nothing_saveable,
+    "dots": jax.checkpoint_policies.dots_saveable,
+    "dots without batch": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
+}
+
+
+def of_policies(rng: random.Random) -> Program:
+    """A checkpoint with a policy sends no more than the program without one."""
+    split, name = draw_split(rng), rng.choice(list(POLICIES))
+    rows, wide = split.shards * 2, split.shards * rng.choice([2, 4])
+    x, w, v = small(rows, wide), small(wide, wide), small(wide, wide)
+
+    def block(w: Any, v: Any, x: Any) -> Any:
+        return jnp.tanh(x @ w) @ v
+
+    def gradients(block: Callable[..., Any]) -> Callable[..., Any]:
+        return jax.grad(lambda w, v, x: (block(w, v, x) ** 2).sum(), (0, 1))
+
+    given = rng.choice(
+        [
+            (P(split.axes), P(split.axes), P(split.axes)),
+            (P(None, split.axes), P(split.axes), P()),
+            (P(), P(), P(split.axes)),
+        ]
+    )
+    arguments, wanted = (w, v, x), given[:2]
+    plain = Program("plain", gradients(block), arguments, split.mesh, given, wanted, 0, None, True)
+    expected = tuple(np.asarray(g) for g in gradients(block)(*arguments))
+    checkpointed = jax.checkpoint(block, policy=POLICIES[name])
+    return Program(
+        f"policy {name} {given}", gradients(checkpointed), arguments, split.mesh, given, wanted,
+        plain.compiled().collectives().total_bytes, expected, True, tolerance=1e-3,
+    )  # fmt: skip
+
+
+MOVEMENTS: dict[str, Callable[[random.Random], Program]] = {
+    "chains": of_chains,
+    "edges": of_edges,
+    "narrow ids": of_narrow_ids,
+    "grouped convolutions": of_grouped_convolutions,
+    "batched convolutions": of_batched_convolutions,
+    "free results": of_free_results,
+    "microbatches": of_microbatches,
+    "checkpoint policies": of_policies,
+}
