@@ -57,7 +57,7 @@ NEEDLESS = [
     ),
     moved("pairs of rows by known ids", lambda np, x: x[IDS ^ 1], 0),
     moved("rotated by known ids", lambda np, x: x[numpy.roll(IDS, 1)], 64),
-    moved("labels by known rows", lambda np, x, t: x[np.arange(64), t], 0, ROWS, ((64,), INT32)),  # type: ignore[arg-type]
+    moved("labels by known rows", lambda np, x, t: x[np.arange(64), t], 0, ROWS, ((64,), INT32)),
     moved(
         "mask of lengths for rows and columns",
         masked,
@@ -67,10 +67,11 @@ NEEDLESS = [
         ROWS,
         given=[(), X, COLUMNS],
         out=[X, COLUMNS],
-    ),  # type: ignore[arg-type]
+        objective="bytes",
+    ),
     moved("join of joins", lambda np, w: np.concatenate([np.concatenate([w, w])] * 2), 0, given=()),
-    moved("stack, then merge", lambda np, w: np.stack([w * 2] * 4).reshape(256, 16), 0, given=()),
-    moved("differences to the last row", lambda np, u: np.concatenate([u, u[-1:]])[1:] - u, 64),
+    moved("stack, then merge", lambda np, w: np.stack([w * 2] * 4).reshape(256, 16), 0, given=(), objective="bytes"),
+    moved("differences to the last row", lambda np, u: np.concatenate([u[1:], u[-1:]]) - u, 64),
     moved("inverses of a batch", lambda np, m: np.linalg.inv(m), 0, (16, 3, 3)),
     moved_by_lax("convolution in 16 groups", in_groups, 0, ((2, 16, 9), (16, 1, 3)), ((None, "x"), X), (None, "x")),
 ]

@@ -57,7 +57,7 @@ def moved(
     name: str,
     function: Callable[..., Any],
     bound: int,
-    *shapes: Shape,
+    *shapes: Any,
     given: Axes | Sequence[Axes] = X,
     out: Axes = X,
     mesh: dict[str, int] = LINE,
