@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edge rows, ids, batches and free results that move what they need, with the bytes that they may send."""
+"""Edge rows, batches and free results that move what they need, with the bytes that they may send."""
 
 from __future__ import annotations
 
@@ -35,32 +35,6 @@ def of_edges(rng: random.Random) -> Program:
     function, rows = rng.choice(kinds)
     x, spec = distinct(size, columns), P(split.axes)
     return Program(f"edge {size}", function, (x,), split.mesh, (spec,), spec, rows * columns * 4, function(x))
-
-
-# ---- ids -------------------------------------------------------------------------------------------------------------
-
-
-def of_narrow_ids(rng: random.Random) -> Program:
-    """Ids travel in their own dtype: those of a row-split table are gathered, and the rows are added up."""
-    split, size, columns = draw_split(rng), rng.choice([24, 48]), rng.choice([4, 8])
-    dtype = rng.choice([np.int8, np.uint8, np.int16, np.int32])
-    count = split.shards * rng.choice([4, 6])
-    ids = np.array([rng.randrange(size) for _ in range(count)]).astype(dtype)
-    x, spec = distinct(size, columns), P(split.axes)
-    functions: list[tuple[Callable[..., Any], bool]] = [
-        (lambda x, i: x[i], False),
-        (lambda x, i: np.take(x, i, 0), False),
-        (lambda x, i: jnp.take(x, i, axis=0, mode="clip"), True),
-    ]
-    function, is_jax = rng.choice(functions)
-    tile = count // split.shards
-    # Either the table is gathered, or the ids are, and each device receives the parts of its rows.
-    of_ids = (split.shards - 1) * tile * ids.itemsize + (split.shards - 1) * tile * columns * 4
-    of_table = (size - size // split.shards) * columns * 4
-    return Program(
-        f"ids {ids.dtype} {count}", function, (x, ids), split.mesh, (spec, spec), spec, min(of_ids, of_table), x[ids],
-        is_jax,
-    )  # fmt: skip
 
 
 # ---- convolutions in groups ------------------------------------------------------------------------------------------
@@ -167,7 +141,6 @@ def of_microbatches(rng: random.Random) -> Program:
 
 MOVEMENTS: dict[str, Callable[[random.Random], Program]] = {
     "edges": of_edges,
-    "narrow ids": of_narrow_ids,
     "grouped convolutions": of_grouped_convolutions,
     "batched convolutions": of_batched_convolutions,
     "free results": of_free_results,
