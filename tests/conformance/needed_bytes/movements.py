@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -105,44 +104,9 @@ def of_free_results(rng: random.Random) -> Program:
     return Program(f"free {kind}", function, arguments, split.mesh, given, None, 0, function(*arguments))
 
 
-# ---- steps over microbatches -----------------------------------------------------------------------------------------
-
-
-def of_microbatches(rng: random.Random) -> Program:
-    """Gradient accumulation with the reshape inside: the rows of each step are split, and the sum is reduced once."""
-    split = draw_split(rng)
-    # The rows of a step lie in whole shards.
-    steps = rng.choice([n for n in (2, 3, 4) if split.shards % n == 0])
-    size, wide = rng.choice([4, 8]), rng.choice([3, 8])
-    rows = steps * split.shards * size
-    x, w = small(rows, wide), small(wide, wide)
-
-    def function(w: Any, x: Any) -> Any:
-        def step(c: Any, m: Any) -> Any:
-            return c + jax.grad(lambda w: jnp.mean(jnp.tanh(m @ w) ** 2))(w), None
-
-        return lax.scan(step, jnp.zeros_like(w), x.reshape(steps, -1, wide))[0]
-
-    block = rows // split.shards
-    per_step = rows // steps // split.shards
-    have = [set(range(d * block, (d + 1) * block)) for d in range(split.shards)]
-    need = [
-        {s * (rows // steps) + d * per_step + i for s in range(steps) for i in range(per_step)}
-        for d in range(split.shards)
-    ]
-    moved = max(len(n - h) for n, h in zip(need, have)) * wide * 4
-    reduced = 2 * (split.shards - 1) * -(-wide * wide // split.shards) * 4
-    gathered = (rows - block) * wide * 4
-    return Program(
-        f"microbatches {steps} of {rows}", function, (w, x), split.mesh, (P(), P(split.axes)), P(),
-        min(moved + reduced, gathered), np.asarray(function(w, x)), True, tolerance=1e-4,
-    )  # fmt: skip
-
-
 MOVEMENTS: dict[str, Callable[[random.Random], Program]] = {
     "edges": of_edges,
     "grouped convolutions": of_grouped_convolutions,
     "batched convolutions": of_batched_convolutions,
     "free results": of_free_results,
-    "microbatches": of_microbatches,
 }

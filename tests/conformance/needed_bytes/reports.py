@@ -77,6 +77,7 @@ def rows_of(length: int) -> Callable[..., Any]:
 CACHE, COUNT = (4, 1024, 8, 16), ((4,), I32)
 TABLE, SMALL = (1024, 64), (64, 16)
 ROWS = np.arange(1024)
+MIXED = np.random.RandomState(0).permutation(1024)
 BLOCKS = np.broadcast_to(np.arange(8)[::-1], (32, 8))
 
 INDICES = [
@@ -92,7 +93,7 @@ INDICES = [
     of_numpy("2.22 steps", lambda a: a[np.arange(0, 1024, 2)], (TABLE,), (X,), X, 0),
     of_numpy("2.22 diagonal", lambda a: np.diagonal(a), ((64, 64),), (X,), X, 0),
     of_numpy("2.23", lambda a: a[np.roll(ROWS, 1)], (TABLE,), (X,), X, 256),
-    of_numpy("2.K table", lambda a: a[np.random.RandomState(0).permutation(1024)], (TABLE,), (X,), X, 50432),
+    of_numpy("2.K table", lambda a: a[MIXED], (TABLE,), (X,), X, 50432),
     of_jax("3.7", lambda u: u.at[1:-1].multiply(2.0), (SMALL,), (X,), X, 0),
     of_jax("3.8", lambda u, w: u.at[2:6].set(w), (SMALL, (4, 16)), (X, WHOLE), X, 0),
     of_numpy("3.11", lambda y: y[np.arange(64) ^ 1], (SMALL,), (X,), X, 0),
