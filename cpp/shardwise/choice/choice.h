@@ -106,7 +106,8 @@ struct Choice {
     size_t place;
     ShardingId sharding;
   };
-  std::vector<PlacedResult> placed_results;  // results of main that are not where propagation put them (free_results.h)
+  std::vector<PlacedResult>
+      placed_results;  // results of main that are not where propagation put them (candidates/free_results.h)
 
   bool is_written = false;   // assign has used it
   MeshPtr mesh;              // of the program

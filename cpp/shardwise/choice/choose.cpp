@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "shardwise/base/settings.h"
+#include "shardwise/choice/candidates/free_results.h"
 #include "shardwise/choice/choice_prices.h"
 #include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/free_arguments.h"
-#include "shardwise/choice/free_results.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
 #include "shardwise/choice/refinement.h"
 #include "shardwise/choice/unify_meshes.h"

@@ -42,7 +42,7 @@ class ProgramPlacements {
   PlacementId at(ValueId value);        // of its part, or else of its sharding
   PlacementId declared(ValueId value);  // of its sharding, without unreduced axes
   PlacementId result(const Function& function, size_t i);
-  // Results of main that may be wherever they are made (free_results.h).
+  // Results of main that may be wherever they are made (candidates/free_results.h).
   void open(std::unordered_set<ValueId> results) { open_ = std::move(results); }
   bool is_open(ValueId value) const { return !open_.empty() && open_.contains(value); }
   PlacementId reduced(ShardingId sharding, TypeId type);  // without unreduced axes

@@ -69,7 +69,7 @@ std::pair<ValueId, Dims> source_of_broadcast(Module& module, const OpView& op) {
   return {before, dims};
 }
 
-int64_t size_of(DimSpan dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies()); }
+int64_t elements_in(DimSpan dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies()); }
 
 // A stack whose new dim is merged into the next one joins along that dim:
 //
@@ -83,16 +83,16 @@ ValueId join_of_reshaped(Builder& builder, const OpView& op) {
   const auto dim = static_cast<size_t>(joined->attrs().get_int("dimension"));
   const Dims from = joined->result_type().shape, to = op.result_type().shape;
   // The dim of the result with as many elements before it.
-  const int64_t before = size_of(DimSpan(from).first(dim));
+  const int64_t before = elements_in(DimSpan(from).first(dim));
   size_t place = 0;
-  while (place < to.size() && (size_of(DimSpan(to).first(place)) != before || to[place] == 1)) ++place;
+  while (place < to.size() && (elements_in(DimSpan(to).first(place)) != before || to[place] == 1)) ++place;
   if (place == to.size()) return {};
-  const int64_t row = size_of(DimSpan(to).subspan(place + 1));
+  const int64_t row = elements_in(DimSpan(to).subspan(place + 1));
   std::vector<ValueId> operands;
   for (size_t i = 0; i < joined->operand_count(); ++i) {
     const ValueId operand = before_reshape(module, joined->operand(i));
     Dims shape = to;
-    shape[place] = size_of(joined->operand_type(i).shape) / (before * row);
+    shape[place] = elements_in(joined->operand_type(i).shape) / (before * row);
     if (operand == joined->operand(i) || module.type(operand).shape != shape) return {};
     operands.push_back(operand);
   }

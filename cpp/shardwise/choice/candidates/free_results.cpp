@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/choice/free_results.h"
+#include "shardwise/choice/candidates/free_results.h"
 
 #include <algorithm>
 
