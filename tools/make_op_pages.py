@@ -101,6 +101,26 @@ the dim to shard. The examples shard a dim of at least {DEVICES} elements where 
 
 """
 
+# What each method of an op does with a dim that the rule cannot keep sharded; n devices, one tile each.
+METHODS = {
+    "another dim": "The axes move to a dim that the op does not need whole, by an all_to_all, and back "
+    "if the result needs them there: (n - 1)/n of the tile each way.",
+    "chain": "Each device waits for the combined rows of the devices before it, and sends its own "
+    "on: one row in n - 1 steps.",
+    "exchange": "Each device receives the rows that its part of the result reads and that it does not "
+    "have, and no others.",
+    "gathered partial results": "Each device reduces its rows, gathers the results of all devices, and reduces these.",
+    "gathered totals": "Each device combines its rows, gathers the totals of all devices, and combines those "
+    "before its own: n - 1 rows.",
+    "owned rows": "Indices are whole. Each device reads or writes the rows that it has; what is read is added up.",
+    "owned windows": "As owned rows, for windows of which a device may have a part: it clips the window to its rows.",
+    "partial results": "Each device reduces its rows; an exchange gives each device a part of the results to combine.",
+    "pencils": "A transform of several dims: whole dims first, then the axes move to them, and the other dims follow.",
+    "shards as addends": "Each device scatters its updates into its own part of a sum, which is reduced or scattered.",
+    "totals": "As gathered totals, but an all_to_all splits the totals, so that each is combined once.",
+    "winners": "Each device takes its largest elements, gathers those of all devices, and takes the largest of them.",
+}
+
 
 def pages() -> dict[Path, str]:
     """The text of each page."""
@@ -173,7 +193,18 @@ def _collectives(shown: dict[str, list[Example]]) -> str:
     head = "| op | shapes | sharded | factor | method | collectives | bytes | cause |"
     lines = [head, "| --- | --- | --- | --- | --- | --- | --- | --- |", *rows]
     silence = "These ops send nothing, whichever dim of several elements is sharded:"
-    return "\n".join([*lines, "", silence, "", ", ".join(silent) + ".", ""])
+    return "\n".join([*lines, "", silence, "", ", ".join(silent) + ".", "", *_methods()])
+
+
+def _methods() -> list[str]:
+    """The section on methods. KeyError for a method that METHODS does not describe."""
+    users: dict[str, list[str]] = {}
+    for op in sorted(_core.ir.all_ops(), key=lambda op: op.name):
+        for method in op.methods:
+            users.setdefault(method, []).append(f"`{op.name}`")
+    rows = [f"| {name} | {METHODS[name]} | {', '.join(users[name])} |" for name in sorted(users)]
+    about = "Each is priced like the rule, by what it sends and computes; the cheapest is taken."
+    return ["## Methods", "", about, "", "| method | what devices do | ops |", "| --- | --- | --- |", *rows, ""]
 
 
 def _collective_row(name: str, example: Example, row: Sharded) -> str:

@@ -37,7 +37,10 @@ def xla(program: Program) -> float | None:
     def named(axes: Sequence[Any]) -> Any:
         return jax.NamedSharding(mesh, jax.P(*axes))
 
-    library = Library(jax.numpy, jax.grad, lambda array, *axes: jax.lax.with_sharding_constraint(array, named(axes)))
+    def constrained(array: Any, *axes: Any) -> Any:
+        return jax.lax.with_sharding_constraint(array, named(axes))
+
+    library = Library(jax.numpy, jax.grad, constrained, jax.lax, jax.vmap)
     function = jax.jit(
         lambda *arrays: program.function(library, *arrays),
         in_shardings=tuple(map(named, program.given)),

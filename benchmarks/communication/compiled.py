@@ -10,11 +10,12 @@ import numpy as np
 import shardwise as sw
 
 from .layers import LAYERS
+from .needless import NEEDLESS
 from .programs import MOVEMENT, RESHARDS, Library, Program
 
 __all__ = ["ABOVE_BOUND", "ABOVE_BOUND_BY_BYTES", "PROGRAMS", "arguments_of", "compiled", "jitted"]
 
-PROGRAMS = (*MOVEMENT, *RESHARDS, *LAYERS)
+PROGRAMS = (*MOVEMENT, *NEEDLESS, *RESHARDS, *LAYERS)
 
 # The bytes of a program, and why they are not its bound.
 ABOVE_BOUND: dict[str, tuple[int, str]] = {
@@ -34,7 +35,7 @@ def arguments_of(program: Program) -> list[tuple[Any, Any]]:
 
 def jitted(program: Program, factor: int = 1) -> Any:
     """The function on its mesh, with axes ``factor`` times as large."""
-    library = Library(np, sw.grad, lambda array, *axes: sw.shard(array, sw.P(*axes)))
+    library = Library(np, sw.grad, lambda array, *axes: sw.shard(array, sw.P(*axes)), sw.lax, sw.vmap)
     wanted = program.wanted
     return sw.jit(
         lambda *arrays: program.function(library, *arrays),

@@ -29,6 +29,8 @@ class Library:
     np: Any
     grad: Callable[..., Any]  # (function, argnums)
     shard: Callable[..., Any]  # (array, *axes): a constraint
+    lax: Any
+    vmap: Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def moved(
     name: str,
     function: Callable[..., Any],
     bound: int,
-    *shapes: Shape,
+    *shapes: Any,
     given: Axes | Sequence[Axes] = X,
     out: Axes = X,
     mesh: dict[str, int] = LINE,

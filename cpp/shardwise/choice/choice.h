@@ -102,6 +102,12 @@ struct Choice {
   bool is_state_last = false;                                         // propagation took state last (CompileOptions)
   std::vector<size_t>
       whole_arguments;  // arguments of main that propagation split and the choice made whole (free_arguments.h)
+  struct PlacedResult {
+    size_t place;
+    ShardingId sharding;
+  };
+  std::vector<PlacedResult>
+      placed_results;  // results of main that are not where propagation put them (candidates/free_results.h)
 
   bool is_written = false;   // assign has used it
   MeshPtr mesh;              // of the program

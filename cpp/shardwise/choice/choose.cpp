@@ -5,9 +5,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "shardwise/base/settings.h"
+#include "shardwise/choice/candidates/free_results.h"
 #include "shardwise/choice/choice_prices.h"
 #include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/free_arguments.h"
@@ -95,12 +97,17 @@ struct SearchedProgram {
 // The choice of a program for the placements that its arguments have now.
 class Search {
  public:
-  Search(Module& module, PassContext& context)
-      : context_(context), program_(module, context.options), prices_(module, program_.placements, program_.costs) {}
+  // `open`: results of main that may be wherever they are made.
+  Search(Module& module, PassContext& context, std::unordered_set<ValueId> open = {})
+      : context_(context), program_(module, context.options), prices_(module, program_.placements, program_.costs) {
+    program_.placements.open(std::move(open));
+  }
 
   const Choice& choice() const { return *best_; }
+  SearchedProgram& program() { return program_; }
   void run();
-  void finish(std::vector<size_t> whole_arguments);  // makes it the choice of the compilation
+  // Makes it the choice of the compilation.
+  void finish(std::vector<size_t> whole_arguments, std::vector<Choice::PlacedResult> placed_results);
 
  private:
   void run(const Walk& walk);
@@ -139,12 +146,13 @@ void Search::run() {
   }
 }
 
-void Search::finish(std::vector<size_t> whole_arguments) {
+void Search::finish(std::vector<size_t> whole_arguments, std::vector<Choice::PlacedResult> placed_results) {
   const bool is_asked = context_.pinned != nullptr && !context_.pinned->asked.empty();
   if (is_asked && context_.options.objective == Objective::kBytes) run({false, CandidateScope::kAll});
   context_.choice = best_;
   explain_by(*widest_, *best_);
   best_->whole_arguments = std::move(whole_arguments);
+  best_->placed_results = std::move(placed_results);
   best_->is_state_last = context_.options.state_last;
   best_->at_loops = prices_.at_loops(*best_);
   best_->work = prices_.work(*best_);
@@ -179,6 +187,20 @@ int64_t measured(const PassContext& context, const Price& price) {
   return context.options.objective == Objective::kBytes ? price.bytes : price.ps;
 }
 
+// Searches with free results where they are made if they may be anywhere. If that is not cheaper, it returns null and they are
+// placed as before.
+std::unique_ptr<Search> search_with_open(FreeResults& results, Module& module, const Choice& known,
+                                         PassContext& context) {
+  Search open(module, context, results.values());
+  open.run();
+  if (!results.place(open.choice(), open.program().placements, open.program().costs)) return nullptr;
+  auto found = std::make_unique<Search>(module, context);
+  found->run();
+  if (measured(context, found->choice().price) < measured(context, known.price)) return found;
+  results.place_as_before();
+  return nullptr;
+}
+
 }  // namespace
 
 bool may_gain_with_state_last(const PassContext& context) {
@@ -201,12 +223,16 @@ Module choose(Module module, PassContext& context) {
   unify_meshes(module);
   auto search = std::make_unique<Search>(module, context);
   search->run();
+  FreeResults results(module, context.options.free_results);
+  if (!results.is_empty()) {
+    if (auto other = search_with_open(results, module, search->choice(), context)) search = std::move(other);
+  }
   FreeArguments arguments(module, context.options.captured);
   // A limit of memory keeps them split.
   if (!arguments.is_empty() && context.options.memory_limit == 0) {
     if (auto other = search_with_whole(arguments, module, search->choice(), context)) search = std::move(other);
   }
-  search->finish(arguments.whole());
+  search->finish(arguments.whole(), results.placed());
   return module;
 }
 

@@ -43,7 +43,8 @@
 // and each call reshards its operands to them.
 //
 // Arrays that the function closes over may be whole on every device, where moving their parts takes time
-// (free_arguments.h).
+// (free_arguments.h). Results that no sharding places may be split along other dims, where bytes are minimized
+// (candidates/free_results.h).
 //
 // Constraints become reshards (or nothing). Constants are created once per needed sharding. Results get their
 // sharding without unreduced axes.

@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "shardwise/ir/module.h"
@@ -40,6 +42,9 @@ class ProgramPlacements {
   PlacementId at(ValueId value);        // of its part, or else of its sharding
   PlacementId declared(ValueId value);  // of its sharding, without unreduced axes
   PlacementId result(const Function& function, size_t i);
+  // Results of main that may be wherever they are made (candidates/free_results.h).
+  void open(std::unordered_set<ValueId> results) { open_ = std::move(results); }
+  bool is_open(ValueId value) const { return !open_.empty() && open_.contains(value); }
   PlacementId reduced(ShardingId sharding, TypeId type);  // without unreduced axes
   PlacementId of(ShardingId sharding, TypeId type);       // with them
   PlacementId replicated(TypeId type) { return reduced({}, type); }
@@ -59,6 +64,7 @@ class ProgramPlacements {
 
   Context& context_;
   MeshPtr mesh_;
+  std::unordered_set<ValueId> open_;
   std::vector<MeshPtr> others_;                        // over the same devices, in other orders or with other axes
   std::unordered_map<uint64_t, PlacementId> reduced_;  // by sharding and type
   std::unordered_map<PlacementId, ShardingId> shardings_;

@@ -181,7 +181,11 @@ std::vector<TensorSharding> argument_shardings(const CompileUnit& unit) {
 
 std::vector<TensorSharding> result_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
-  return border_shardings(module, module.region(module.main().body).results, module.main().result_shardings);
+  std::vector<ShardingId> shardings = module.main().result_shardings;
+  if (unit.context.choice != nullptr) {
+    for (const auto& [place, sharding] : unit.context.choice->placed_results) shardings.at(place) = sharding;
+  }
+  return border_shardings(module, module.region(module.main().body).results, shardings);
 }
 
 }  // namespace shardwise

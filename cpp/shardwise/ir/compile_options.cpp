@@ -74,4 +74,8 @@ void set_captured(CompileOptions& options, std::string_view numbers) {
   options.captured = natural_numbers(numbers, "captured");
 }
 
+void set_free_results(CompileOptions& options, std::string_view numbers) {
+  options.free_results = natural_numbers(numbers, "free_results");
+}
+
 }  // namespace shardwise

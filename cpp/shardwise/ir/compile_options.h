@@ -34,10 +34,11 @@ struct CompileOptions {
   bool conservative = false;      // propagate full axes only, and nothing along dims whose elements are exchanged
   bool strict_divisible = false;  // shrink shardings of uneven inputs and outputs, as Shardy does
   Objective objective = Objective::kTime;
-  std::string hardware = "default";   // the name of a file, or its JSON (cost/hardware_json.h)
-  int64_t memory_limit = 0;           // bytes of a device; 0: none
-  std::vector<size_t> donated = {};   // arguments whose memory a run may free or reuse
-  std::vector<size_t> captured = {};  // arguments that the function closes over, and that no sharding places
+  std::string hardware = "default";       // the name of a file, or its JSON (cost/hardware_json.h)
+  int64_t memory_limit = 0;               // bytes of a device; 0: none
+  std::vector<size_t> donated = {};       // arguments whose memory a run may free or reuse
+  std::vector<size_t> captured = {};      // arguments that the function closes over, and that no sharding places
+  std::vector<size_t> free_results = {};  // that no sharding places, and that may be split along another dim
   // The compiler sets this one: propagation takes the arguments that the program updates, and their results, last.
   bool state_last = false;
   std::string shard_update = {};  // the axes that weight updates are split over, {"data"}; empty: none
@@ -57,6 +58,7 @@ void set_combine_bytes(CompileOptions& options, std::string_view bytes);
 void set_windowed_einsum(CompileOptions& options, std::string_view name);
 void set_donated(CompileOptions& options, std::string_view numbers);  // "0,3"
 void set_captured(CompileOptions& options, std::string_view numbers);
+void set_free_results(CompileOptions& options, std::string_view numbers);
 inline void set_hardware(CompileOptions& options, std::string_view text) { options.hardware = text; }
 inline void set_shard_update(CompileOptions& options, std::string_view axes) { options.shard_update = axes; }
 inline void set_gather_dtype(CompileOptions& options, std::string_view dtype) { options.gather_dtype = dtype; }
@@ -76,6 +78,7 @@ inline constexpr CompileOption kCompileOptions[] = {
     {.name = "memory_limit", .set = set_memory_limit},
     {.name = "donated", .set = set_donated},
     {.name = "captured", .set = set_captured},
+    {.name = "free_results", .set = set_free_results},
     {.name = "shard_update", .set = set_shard_update},
     {.name = "gather_dtype", .set = set_gather_dtype},
     {.name = "combine_bytes", .set = set_combine_bytes},

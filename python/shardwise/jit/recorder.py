@@ -127,6 +127,7 @@ class Recorder:
             prints=trace.prints,
             choices=self.options.choices,
             partition=self.options.partition,
+            unplaced=tuple(i for i, spec in enumerate(out_specs) if spec is None),
         )
         traced = Traced(recorded.known_to(module), self.options.propagation, mesh, recorded)
         for op, rule in self.options.rules.items():

@@ -342,6 +342,9 @@ def linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     return cross(x1, x2, axis=axis)
 
 
+_MOST_SLICES = 16  # a slice for each element of a short vector: along a split dim, devices exchange the halo
+
+
 @implements("convolve")
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """``numpy.convolve``: a product of windows of the longer vector with the shorter one."""
@@ -359,8 +362,11 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     low = {"full": 0, "same": (m - 1) // 2, "valid": m - 1}[mode]
     size = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
     padded: Any = np.pad(long, m - 1)
-    start = iota(trace, (size, m), 0) + iota(trace, (size, m), 1)
-    return np.take(padded, start + low) @ np.flip(short)
+    if m <= _MOST_SLICES:
+        windows: Any = stack([padded[low + i : low + i + size] for i in range(m)], 1)
+    else:
+        windows = np.take(padded, iota(trace, (size, m), 0) + iota(trace, (size, m), 1) + low)
+    return windows @ np.flip(short)
 
 
 @implements("correlate")

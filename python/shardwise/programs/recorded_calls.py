@@ -35,6 +35,7 @@ class RecordedCall:
         prints: of ``debug.print``. The results of those at the top level follow those of ``out_tree``.
         choices: pinned ones, or None.
         partition: the options of the partitioner.
+        unplaced: the results that no sharding places.
     """
 
     in_tree: Any
@@ -48,6 +49,7 @@ class RecordedCall:
     prints: DebugPrints = field(default_factory=DebugPrints)
     choices: Choices | None = None
     partition: PartitionOptions = DEFAULT_OPTIONS
+    unplaced: tuple[int, ...] = ()
 
     @cached_property
     def has_static_results(self) -> bool:
@@ -59,6 +61,11 @@ class RecordedCall:
         """The hidden arguments of the program that are no sharded arrays: it may have them in any placement."""
         first = len(self.in_avals)
         return [first + i for i, array in enumerate(self.hoisted) if isinstance(array, np.ndarray)]
+
+    @property
+    def free_results(self) -> tuple[int, ...]:
+        """The results that the partitioner may split along another dim than propagation did."""
+        return self.unplaced if self.partition.is_by_bytes and not self.donated else ()
 
     def known_to(self, module: Any) -> Any:
         """The module, which then knows the integers that the function closes over.

@@ -301,7 +301,7 @@ class Program(ProgramReports):
 
     def _compile_options(self) -> dict[str, Any]:
         call = self._traced._call
-        numbers = {"donated": self._donated, "captured": call.free_arguments}
+        numbers = {"donated": self._donated, "captured": call.free_arguments, "free_results": call.free_results}
         texts = {name: ",".join(str(i) for i in places) for name, places in numbers.items()}
         return {**self._options.as_arguments(), **call.partition.as_arguments(), **texts}
 

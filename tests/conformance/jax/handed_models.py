@@ -78,7 +78,7 @@ def drawn(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def graded_row(row: Graded) -> Model:
-    library = Library(np, sw.grad, lambda array, *axes: sw.shard(array, P(*axes)))
+    library = Library(np, sw.grad, lambda array, *axes: sw.shard(array, P(*axes)), sw.lax, sw.vmap)
     wanted = tuple(P(*axes) for axes in row.wanted) if isinstance(row.wanted, list) else P(*row.wanted)
     function = sw.jit(
         lambda *arrays: row.function(library, *arrays),

@@ -15,7 +15,8 @@ import sys
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 from tests.conformance.known_places.checking import run
+from tests.conformance.needed_bytes.movements import MOVEMENTS
 from tests.conformance.needed_bytes.programs import FAMILIES
 
 if __name__ == "__main__":
-    sys.exit(run(FAMILIES, __doc__))
+    sys.exit(run({**FAMILIES, **MOVEMENTS}, __doc__))

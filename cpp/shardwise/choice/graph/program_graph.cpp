@@ -46,6 +46,7 @@ void ProgramGraph::add_function(const Function& function) {
   add_ops(function.body, function);
   const std::vector<ValueId>& results = module.region(function.body).results;
   for (size_t i = 0; i < results.size(); ++i) {
+    if (program_.placements.is_open(results[i])) continue;
     add_need(results[i], program_.placements.result(function, i), function.body);
   }
 }

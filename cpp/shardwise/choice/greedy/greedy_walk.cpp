@@ -67,7 +67,9 @@ class GreedyWalk {
     }
     add_ops(function.body);
     const std::vector<ValueId>& results = module_.region(function.body).results;
-    for (size_t i = 0; i < results.size(); ++i) versions_.need(results[i], placements_.result(function, i));
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!placements_.is_open(results[i])) versions_.need(results[i], placements_.result(function, i));
+    }
   }
 
   void add_ops(RegionId region) {
@@ -87,7 +89,19 @@ class GreedyWalk {
     if (rule.empty()) return place(op, replicated_choice(placements_, op));
     choice_.add_name(op.id());
     const OpChoice* given = given_choice(given_, versions_, op);
+    if (given != nullptr && reduces_in_trips(op, *given)) given = nullptr;
     place(op, given != nullptr ? *given : chooser_.choose(op, rule));
+  }
+
+  // Whether an operand would be reduced in each trip of a loop that may add up its parts. What is given knows no accumulators.
+  bool reduces_in_trips(const OpView& op, const OpChoice& given) const {
+    if (op.result_count() != 1 || deferred_.share(op.result()) >= 1) return false;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const Placement* home = placements_.find(versions_.home(op.operand(i), {}));
+      const Placement* taken = placements_.find(given.operands[i]);
+      if (home != nullptr && taken != nullptr && !home->unreduced.empty() && taken->unreduced.empty()) return true;
+    }
+    return false;
   }
 
   // The operands come to where the op takes them, and its results are where it makes them.

@@ -138,7 +138,7 @@ void OpChooser::add_results(const OpView& op, const OpChoice& choice, Rank& rank
     const PlacementId made = choice.results[i];
     PlacementId wanted = places_.declared[op.operand_count() + i];
     if (requested_.of(op.result(i)) && !leaves_requested(op, choice)) wanted = placements_.declared(op.result(i));
-    if (module_.uses(op.result(i)).empty() || made == wanted) continue;
+    if (module_.uses(op.result(i)).empty() || made == wanted || placements_.is_open(op.result(i))) continue;
     // A wide sum is reduced at once, in each iteration of a loop.
     const TypeId type = type_made(placements_, op, i, made);
     const double runs = type == module_.value(op.result(i)).type ? deferred_.share(op.result(i)) : 1;

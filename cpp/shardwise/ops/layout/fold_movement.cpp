@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/folding.h"
 
 namespace shardwise {
 namespace {
-
-// Whether the op has its own attributes and no others: a sharding rule of the user numbers the dims of this very op.
-// A tensor without elements has no rule as a reshape, but one as a broadcast.
-bool may_change(const OpView& op, size_t own_attributes) {
-  return op.attrs().entries().size() == own_attributes && op.result_type().size() != 0;
-}
-
-// The op of this name that makes the value. None if its user must not skip it.
-std::optional<OpView> skippable(const Module& module, ValueId value, std::string_view name, size_t own_attributes) {
-  const std::optional<OpView> made = made_by(module, value, name);
-  // A sharding on the value between two ops is an annotation of the user, which must not vanish.
-  if (!made || module.value(value).sharding || !may_change(*made, own_attributes)) return std::nullopt;
-  return made;
-}
 
 Dims without_ones(Dims shape) {
   std::erase(shape, 1);
@@ -78,6 +69,36 @@ std::pair<ValueId, Dims> source_of_broadcast(Module& module, const OpView& op) {
   return {before, dims};
 }
 
+int64_t elements_in(DimSpan dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies()); }
+
+// A stack whose new dim is merged into the next one joins along that dim:
+//
+//   reshape (concatenate x[None], y[None]) : 2x64x32 -> 128x32      concatenate x, y
+//
+// Only if the operands of the concatenate are reshapes of what is then joined. What others read is made in any case.
+ValueId join_of_reshaped(Builder& builder, const OpView& op) {
+  Module& module = builder.module();
+  const std::optional<OpView> joined = skippable(module, op.operand(0), "stablehlo.concatenate", 1);
+  if (!joined || !only_use(module, op.operand(0))) return {};
+  const auto dim = static_cast<size_t>(joined->attrs().get_int("dimension"));
+  const Dims from = joined->result_type().shape, to = op.result_type().shape;
+  // The dim of the result with as many elements before it.
+  const int64_t before = elements_in(DimSpan(from).first(dim));
+  size_t place = 0;
+  while (place < to.size() && (elements_in(DimSpan(to).first(place)) != before || to[place] == 1)) ++place;
+  if (place == to.size()) return {};
+  const int64_t row = elements_in(DimSpan(to).subspan(place + 1));
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < joined->operand_count(); ++i) {
+    const ValueId operand = before_reshape(module, joined->operand(i));
+    Dims shape = to;
+    shape[place] = elements_in(joined->operand_type(i).shape) / (before * row);
+    if (operand == joined->operand(i) || module.type(operand).shape != shape) return {};
+    operands.push_back(operand);
+  }
+  return build_concatenate(builder, operands, static_cast<int64_t>(place));
+}
+
 }  // namespace
 
 ValueId fold_transpose(Builder& builder, const OpView& op) {
@@ -96,6 +117,7 @@ ValueId fold_transpose(Builder& builder, const OpView& op) {
 
 ValueId fold_reshape(Builder& builder, const OpView& op) {
   if (!may_change(op, 0)) return {};
+  if (const ValueId joined = join_of_reshaped(builder, op)) return joined;
   const Dims shape = op.result_type().shape;
   const ValueId source = before_reshape(builder.module(), op.operand(0));
   if (source == op.operand(0) && op.operand_type(0).shape != shape) return {};

@@ -40,6 +40,7 @@ ValueId fold_reverse(Builder& builder, const OpView& op);
 //   transpose x : (tensor<8x1xf32>) -> tensor<1x8xf32>      reshape x                 only dims of size 1 move
 //   reshape(reshape(x)), transpose(transpose(x))            one reshape, one transpose, or x
 //   broadcast(broadcast(x)), broadcast(x[:, None])          broadcast x
+//   reshape(stack(x, y)), the new dim merged                concatenate x, y
 ValueId fold_transpose(Builder& builder, const OpView& op);
 ValueId fold_reshape(Builder& builder, const OpView& op);
 ValueId fold_broadcast_in_dim(Builder& builder, const OpView& op);

@@ -15,11 +15,20 @@
 
 #include <span>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 
 std::span<const OpDef> slicing_ops();
+
+// OpDef::fold: elements are read where they come from. Annotated values stay, and so do joins that others read.
+//
+//   slice [0:64] of concatenate %u, %v        %u, of 64 rows
+//   slice [1:65] of pad %u, low 1             %u
+//   concatenate (concatenate %u, %v), %w      concatenate %u, %v, %w
+ValueId fold_slice(Builder& builder, const OpView& op);
+ValueId fold_concatenate(Builder& builder, const OpView& op);
 
 KnownIntegers integers_of_slice(IntegersContext& context);
 KnownIntegers integers_of_concatenate(IntegersContext& context);
