@@ -313,3 +313,87 @@ def test_a_traced_function_takes_the_copy() -> None:
     state = optimizer.init(zeros)
     assert np.asarray(step(state, loaded)).tolist() == [0, 0]
     assert np.asarray(step(state._replace(master=optimizer.init(loaded).master), loaded)).tolist() == [3, 3]
+
+
+# ---- hyperparameters ------------------------------------------------------------------------------------------------
+
+NO_NUMBERS = {"float64[2]": np.ones(2), "'a'": "a", "1j": 1j, "[1.0]": [1.0], "<U1[]": np.array("a")}
+MAKERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "scale_by_adam: eps": ("", lambda x: o.adam(0.1, eps=x)),
+    "scale_by_adam: b1": ("", lambda x: o.lamb(0.1, b1=x)),
+    "scale_by_learning_rate: learning_rate": (" or a schedule", o.sgd),
+    "add_decayed_weights: weight_decay": (" or a schedule", lambda x: o.adamw(0.1, weight_decay=x)),
+    "scale_by_rms: decay": ("", lambda x: o.rmsprop(0.1, decay=x)),
+    "scale_by_rss: eps": ("", lambda x: o.adagrad(0.1, eps=x)),
+    "scale_by_lion: b2": ("", lambda x: o.lion(0.1, b2=x)),
+    "scale_by_trust_ratio: eps": ("", lambda x: o.lars(0.1, eps=x)),
+    "scale_by_factored_rms: decay_rate": ("", lambda x: o.adafactor(0.1, decay_rate=x)),
+    "trace: decay": ("", o.trace),
+    "ema: decay": ("", o.ema),
+    "scale: step_size": ("", o.scale),
+    "clip: max_delta": ("", o.clip),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("got", NO_NUMBERS)
+def test_hyperparameters_are_numbers(name: str, got: str) -> None:
+    also, make = MAKERS[name]
+    expected = f"optim.{name} must be a number{also}, got {got}"
+    assert error_of(TypeError, lambda: make(NO_NUMBERS[got])) == expected
+    for number in (np.float32(0.5), np.array(0.5), np.array(1)):
+        assert callable(make(number).update)
+
+
+@pytest.mark.parametrize("got", [*NO_NUMBERS, "None"])
+def test_results_of_schedules_are_numbers(got: str) -> None:
+    value = NO_NUMBERS.get(got)
+    for name, part in (
+        ("scale_by_learning_rate: the result of learning_rate", o.adam(lambda count: value)),
+        ("add_decayed_weights: the result of weight_decay", o.adamw(0.1, weight_decay=lambda count: value)),
+        ("scale_by_schedule: the result of step_size_fn", o.scale_by_schedule(lambda count: value)),
+    ):
+        expected = f"optim.{name} must be a number, got {got}"
+        assert error_of(TypeError, lambda part=part: part.update(W, part.init(W), W)) == expected
+
+
+def test_states_have_no_dtype_of_integers() -> None:
+    for name, make in (
+        ("scale_by_adam", lambda: o.adam(0.1, mu_dtype="int32")),
+        ("trace", lambda: o.trace(0, False, int)),
+    ):
+        got = error_of(sw.DTypeError, make)
+        assert got.startswith(f"optim.{name}: the dtype of a state must be of floats or complex numbers, got int")
+
+
+def test_warmup_steps_are_not_negative() -> None:
+    for name, rest in (
+        ("warmup_constant_schedule", ()),
+        ("warmup_cosine_decay_schedule", (9,)),
+        ("warmup_exponential_decay_schedule", (9, 0.5)),
+    ):
+        got = error_of(ValueError, lambda name=name, rest=rest: getattr(o, name)(0.0, 1.0, -3, *rest))
+        assert got == f"optim.{name}: warmup_steps must not be negative, got -3"
+
+
+def test_masks_are_of_bools_and_updates_are_no_none() -> None:
+    got = error_of(TypeError, lambda: o.masked(o.scale(1.0), {"w": "no", "b": True}).init(W))
+    assert got == "optim.masked: the leaves of a mask must be True or False, got str 'no'"
+    got = error_of(sw.DTypeError, lambda: o.apply_updates(W, {"w": W["w"], "b": None}))
+    assert got == "optim.apply_updates: leaves must be arrays of numbers, got None for tree['b']"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", PARTS)
+def test_leaves_without_elements_give_no_warnings(name: str) -> None:
+    tree = {"w": np.ones((0, 3), np.float32)}
+    part = PARTS[name]()
+    updates, _ = part.update(tree, part.init(tree), tree)
+    assert updates["w"].shape == (0, 3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_factored_leaves_without_elements_give_no_warnings() -> None:
+    tree = {"w": np.ones((0, 3), np.float32)}
+    part = o.adafactor(0.1, min_dim_size_to_factor=0)
+    assert part.update(tree, part.init(tree), tree)[0]["w"].shape == (0, 3)

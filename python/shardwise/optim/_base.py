@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
-from ..dtypes import as_dtype, is_complex, numpy_dtype
-from ..errors import message, reworded, shown
+from ..dtypes import as_dtype, is_complex, is_float, is_inexact, numpy_dtype
+from ..errors import DTypeError, described, message, reworded, shown
 from ..placement import device_put
 from ..process.foreign import native
 from ..tree import map as tree_map
@@ -35,6 +35,8 @@ __all__ = [
     "cast",
     "checked_dtype",
     "checked_number",
+    "checked_numbers",
+    "checked_rate",
     "full_like",
     "identity",
     "incremental_update",
@@ -87,16 +89,39 @@ def as_array(x: Any) -> Any:
 def like(value: Any, x: Any) -> Any:
     """A number, or an array without dims, in the dtype of ``x``: it does not widen bfloat16."""
     value = as_array(value)
-    if value.dtype.kind in "USO":
-        raise TypeError(message("optim", "a hyperparameter must be a number", shown(value.item())))
     return value if value.dtype == x.dtype else value.astype(x.dtype)
 
 
-def checked_number(what: str, name: str, value: Any) -> Any:
-    """A hyperparameter: a number, or an array without dims. Raises TypeError."""
-    if isinstance(value, (str, bytes)) or value is None or as_array(value).dtype.kind in "USO":
-        raise TypeError(message(what, f"{name} must be a number", shown(value)))
+def checked_number(what: str, name: str, value: Any, or_else: str = "") -> Any:
+    """A hyperparameter: a real number, or an array of one without dims. Raises TypeError.
+
+    Args:
+        what: the public function.
+        name: that of the hyperparameter.
+        value: the number.
+        or_else: other values that the function takes, for the message.
+    """
+    is_number = isinstance(value, (int, float, np.generic)) or hasattr(value, "dtype")
+    if is_number:
+        array = as_array(value)
+        is_number = len(array.shape) == 0 and (array.dtype.kind in "biu" or is_float(array.dtype))
+    if not is_number:
+        got = described(value) if hasattr(value, "dtype") else shown(value)
+        raise TypeError(message(what, f"{name} must be a number{or_else}", got))
     return value
+
+
+def checked_numbers(what: str, **values: Any) -> None:
+    """As :func:`checked_number`, for several."""
+    for name, value in values.items():
+        checked_number(what, name, value)
+
+
+def checked_rate(what: str, name: str, value: Any) -> Any:
+    """A number, or a schedule: a function whose results are checked when it is called. Raises TypeError."""
+    if not callable(value):
+        return checked_number(what, name, value, " or a schedule")
+    return lambda count: checked_number(what, f"the result of {name}", value(count))
 
 
 def wide(x: Any) -> Any:
@@ -176,8 +201,13 @@ def cast(what: str, tree: Any, dtype: Any) -> Any:
 
 
 def checked_dtype(what: str, dtype: Any) -> Any:
-    """None, or a dtype. Raises DTypeError."""
-    return None if dtype is None else as_dtype(what, dtype)
+    """None, or a dtype of floats or complex numbers. Raises DTypeError."""
+    if dtype is None:
+        return None
+    found = as_dtype(what, dtype)
+    if not is_inexact(found):
+        raise DTypeError(message(what, "the dtype of a state must be of floats or complex numbers", found))
+    return found
 
 
 def params_given(what: str, params: Any) -> Any:
@@ -281,6 +311,8 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Any) -> An
     >>> incremental_update(np.array([1.0]), np.array([3.0]), 0.25)
     array([2.5])
     """
+
+    checked_number("optim.incremental_update", "step_size", step_size)
 
     def average(new: Any, old: Any) -> Any:
         return like(step_size, new) * new + like(1 - step_size, old) * old

@@ -56,6 +56,10 @@ def expect_shapes(what: str, tree: Any, number: int, leaves: tuple[Any, ...]) ->
 def expect_updates(what: str, tree: Any, number: int, leaves: tuple[Any, Any]) -> None:
     """Raise unless a parameter can hold its sum with an update: no broadcasting, and no part of a number is lost."""
     param, update = leaves
+    for leaf in leaves:
+        if leaf.dtype.kind == "O":
+            got = _in_place("None" if leaf.shape == () and leaf.item() is None else described(leaf), tree, number)
+            raise DTypeError(message(what, "leaves must be arrays of numbers", got))
     expect_shapes(what, tree, number, leaves)
     loses = "fraction" if not is_inexact(param.dtype) and is_inexact(update.dtype) else ""
     loses = "imaginary part" if is_complex(update.dtype) and not is_complex(param.dtype) else loses

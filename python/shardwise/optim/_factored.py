@@ -14,7 +14,18 @@ import numpy as np
 from ..array import ShapeDtypeStruct
 from ..errors import message, shown
 from ..tree import map as tree_map
-from ._base import GradientTransformation, abs_sq, as_array, full_like, like, mapped, params_given, safe_increment, wide
+from ._base import (
+    GradientTransformation,
+    abs_sq,
+    as_array,
+    checked_numbers,
+    full_like,
+    like,
+    mapped,
+    params_given,
+    safe_increment,
+    wide,
+)
 from ._checks import expect_numbers, expect_shapes, expect_state
 from ._moments import first_count
 
@@ -79,7 +90,7 @@ def _factored_dims(shape: tuple[int, ...], least: int, which: str) -> tuple[int,
     if len(shape) < 2:
         return None
     rows, columns = (len(shape) - 2, len(shape) - 1) if which == "last" else np.argsort(shape)[-2:].tolist()
-    return (rows, columns) if min(shape[rows], shape[columns]) >= least else None
+    return (rows, columns) if min(shape[rows], shape[columns]) >= max(least, 1) else None
 
 
 def scale_by_factored_rms(
@@ -119,6 +130,8 @@ def scale_by_factored_rms(
     what = "optim.scale_by_factored_rms"
     if factored_dims not in ("largest", "last"):
         raise ValueError(message(what, "factored_dims must be 'largest' or 'last'", shown(factored_dims)))
+
+    checked_numbers(what, decay_rate=decay_rate, step_offset=step_offset, epsilon=epsilon)
 
     def dims_of(param: Any) -> tuple[int, int] | None:
         return _factored_dims(tuple(param.shape), min_dim_size_to_factor, factored_dims) if factored else None

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..array import ShapeDtypeStruct
 from ..dtypes import is_complex, is_float, is_inexact
-from ..errors import is_integer, message, shown
+from ..errors import described, is_integer, message, shown
 from ..recording.tracing import Tracer, current_trace
 from ..tree import leaves as tree_leaves, map as tree_map
 from ..trees import leaf_names
@@ -127,8 +127,8 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
         mask: a tree of bools, whose leaves may stand for subtrees; or a function that makes one of the parameters.
 
     Raises:
-        TypeError: ``inner`` is not a transformation, or the update gets the state of another one. ValueError,
-        TypeError: the mask does not fit the tree.
+        TypeError: ``inner`` is not a transformation, the update gets the state of another one, or a leaf of the mask is
+        no bool. ValueError, TypeError: the mask does not fit the tree.
 
     Source: `optax.masked`.
 
@@ -141,7 +141,13 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
     _check_transformation("optim.masked", inner)
 
     def of(tree: Any) -> Any:
-        return mask(tree) if callable(mask) else mask
+        found = mask(tree) if callable(mask) else mask
+        for leaf in tree_leaves(found):
+            is_bool = isinstance(leaf, (bool, np.bool_)) or (isinstance(leaf, np.ndarray) and leaf.dtype == bool)
+            if not is_bool or getattr(leaf, "shape", ()):
+                rule = "the leaves of a mask must be True or False"
+                raise TypeError(message("optim.masked", rule, described(leaf)))
+        return found
 
     def hidden(mask_tree: Any, tree: Any) -> Any:
         with named_in_errors("optim.masked"):

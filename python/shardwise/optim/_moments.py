@@ -17,6 +17,8 @@ from ._base import (
     as_array,
     cast,
     checked_dtype,
+    checked_number,
+    checked_numbers,
     full_like,
     like,
     mapped,
@@ -134,6 +136,7 @@ def trace(decay: Any, nesterov: bool = False, accumulator_dtype: Any = None) -> 
     array([1.5])
     """
     what, dtype = "optim.trace", checked_dtype("optim.trace", accumulator_dtype)
+    checked_number(what, "decay", decay)
 
     def add(g: Any, past: Any) -> Any:
         return g + like(decay, past) * past
@@ -165,6 +168,7 @@ def ema(decay: Any, debias: bool = True, accumulator_dtype: Any = None) -> Gradi
     array([1.])
     """
     what, dtype = "optim.ema", checked_dtype("optim.ema", accumulator_dtype)
+    checked_number(what, "decay", decay)
 
     def update(updates: Any, state: EmaState, params: Any = None) -> tuple[Any, EmaState]:
         expect_state(what, EmaState, state)
@@ -206,6 +210,7 @@ def scale_by_adam(
     array([1.])
     """
     what, dtype = "optim.scale_by_adam", checked_dtype("optim.scale_by_adam", mu_dtype)
+    checked_numbers(what, b1=b1, b2=b2, eps=eps, eps_root=eps_root)
 
     def init(params: Any) -> ScaleByAdamState:
         return ScaleByAdamState(first_count(), zeros(what, params, dtype), zeros(what, params))
@@ -252,6 +257,7 @@ def scale_by_rms(
     array([2.])
     """
     what = "optim.scale_by_rms"
+    checked_numbers(what, decay=decay, eps=eps, initial_scale=initial_scale)
 
     def scaled(g: Any, nu: Any) -> Any:
         small = like(eps, nu)
@@ -285,6 +291,7 @@ def scale_by_rss(initial_accumulator_value: Any = 0.1, eps: Any = 1e-7) -> Gradi
     array([1.])
     """
     what = "optim.scale_by_rss"
+    checked_numbers(what, initial_accumulator_value=initial_accumulator_value, eps=eps)
 
     def scaled(g: Any, total: Any) -> Any:
         is_positive = real_part(total) > 0
@@ -321,6 +328,7 @@ def scale_by_lion(b1: Any = 0.9, b2: Any = 0.99, mu_dtype: Any = None) -> Gradie
     array([-1.])
     """
     what, dtype = "optim.scale_by_lion", checked_dtype("optim.scale_by_lion", mu_dtype)
+    checked_numbers(what, b1=b1, b2=b2)
 
     def update(updates: Any, state: ScaleByLionState, params: Any = None) -> tuple[Any, ScaleByLionState]:
         expect_state(what, ScaleByLionState, state)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import message, shown
 from ..tree import leaves as tree_leaves
 from ._base import (
     GradientTransformation,
@@ -18,6 +19,8 @@ from ._base import (
     abs_sq,
     as_array,
     checked_number,
+    checked_numbers,
+    checked_rate,
     identity,
     like,
     mapped,
@@ -76,6 +79,7 @@ def scale(step_size: Any) -> GradientTransformation:
     array([-0.5])
     """
     what = "optim.scale"
+    checked_number(what, "step_size", step_size)
     return stateless_as(what, lambda updates, params: mapped(what, lambda g: like(step_size, g) * g, updates))
 
 
@@ -94,10 +98,10 @@ def scale_by_learning_rate(learning_rate: ScalarOrSchedule, *, flip_sign: bool =
     sign = -1 if flip_sign else 1
     if learning_rate is None:
         return identity()
-    if callable(learning_rate):
-        return scale_by_schedule(lambda count: sign * learning_rate(count))
-    what = "optim.scale_by_learning_rate"
-    return scale(sign * checked_number(what, "learning_rate", learning_rate))
+    rate = checked_rate("optim.scale_by_learning_rate", "learning_rate", learning_rate)
+    if callable(rate):
+        return scale_by_schedule(lambda count: sign * rate(count))
+    return scale(sign * rate)
 
 
 def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> GradientTransformation:
@@ -108,9 +112,12 @@ def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> GradientTransformat
     (array([3.]), ScaleByScheduleState(count=array(3, dtype=int32)))
     """
     what = "optim.scale_by_schedule"
+    if not callable(step_size_fn):
+        raise TypeError(message(what, "takes a function of the number of steps", shown(step_size_fn)))
+    rate = checked_rate(what, "step_size_fn", step_size_fn)
 
     def update(updates: Any, state: ScaleByScheduleState, params: Any = None) -> tuple[Any, ScaleByScheduleState]:
-        step_size = step_size_fn(expect_state(what, ScaleByScheduleState, state).count)
+        step_size = rate(expect_state(what, ScaleByScheduleState, state).count)
         result = mapped(what, lambda g: like(step_size, g) * g, updates)
         return result, ScaleByScheduleState(safe_increment(state.count))
 
@@ -129,7 +136,7 @@ def scale_by_sign() -> GradientTransformation:
 
 def _safe_norm(x: Any, smallest: Any, is_mean: bool = False) -> Any:
     """The norm of all elements, or the root of their mean square, at least ``smallest``; with a gradient at zero."""
-    reduce = np.mean if is_mean else np.sum
+    reduce = np.mean if is_mean and 0 not in x.shape else np.sum  # of no elements: 0, not NaN
     square = reduce(abs_sq(wide(x)))
     floor = like(smallest, square)
     is_small = square <= floor * floor
@@ -154,6 +161,7 @@ def scale_by_trust_ratio(min_norm: Any = 0.0, trust_coefficient: Any = 1.0, eps:
     array([0., 5.])
     """
     what = "optim.scale_by_trust_ratio"
+    checked_numbers(what, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
 
     def scaled(update: Any, param: Any) -> Any:
         of_param, of_update = _safe_norm(param, min_norm), _safe_norm(update, min_norm)
@@ -175,6 +183,7 @@ def scale_by_param_block_norm(min_scale: Any = 1e-3) -> GradientTransformation:
     array([5., 5.])
     """
     what = "optim.scale_by_param_block_norm"
+    checked_number(what, "min_scale", min_scale)
 
     def scaled(update: Any, param: Any) -> Any:
         return update * _safe_norm(param, min_scale)
@@ -192,6 +201,7 @@ def scale_by_param_block_rms(min_scale: Any = 1e-3) -> GradientTransformation:
     array([5., 5.])
     """
     what = "optim.scale_by_param_block_rms"
+    checked_number(what, "min_scale", min_scale)
 
     def scaled(update: Any, param: Any) -> Any:
         return update * _safe_norm(param, min_scale, is_mean=True)
@@ -215,12 +225,13 @@ def add_decayed_weights(weight_decay: ScalarOrSchedule = 0.0, mask: Any = None) 
     array([3.])
     """
     what = "optim.add_decayed_weights"
+    decay = checked_rate(what, "weight_decay", weight_decay)
 
     def added(updates: Any, params: Any, factor: Any) -> Any:
         return mapped(what, lambda g, p: g + like(factor, p) * p, updates, params_given(what, params))
 
     def update(updates: Any, state: ScaleByScheduleState, params: Any = None) -> tuple[Any, ScaleByScheduleState]:
-        new = added(updates, params, weight_decay(expect_state(what, ScaleByScheduleState, state).count))
+        new = added(updates, params, decay(expect_state(what, ScaleByScheduleState, state).count))
         return new, ScaleByScheduleState(safe_increment(state.count))
 
     if callable(weight_decay):
@@ -263,6 +274,8 @@ def clip_by_block_rms(threshold: Any) -> GradientTransformation:
     checked_number(what, "threshold", threshold)
 
     def clipped(g: Any) -> Any:
+        if 0 in g.shape:  # whose mean is NaN
+            return g
         square = np.mean(abs_sq(wide(g)))
         limit = like(threshold, square)
         # A root of zero has no gradient: below the threshold, it is not taken.

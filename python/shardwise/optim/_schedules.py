@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules: functions of the number of steps done so far, which may be a Python int or a traced integer.
 
-They compute in float64 and are rounded to the dtype of each update; Optax computes in float32, unless JAX has 64 bits.
+They compute in float64 and are rounded to the dtype of each update. Optax computes in float32, and with JAX's
+64 bits in float64 or still in float32, which depends on the schedule.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ Schedule = Callable[[Any], Any]
 def _positive(what: str, name: str, value: Any) -> Any:
     if not value > 0:
         raise ValueError(message(what, f"{name} must be positive", value))
+    return value
+
+
+def _not_negative(what: str, name: str, value: Any) -> Any:
+    if not value >= 0:
+        raise ValueError(message(what, f"{name} must not be negative", value))
     return value
 
 
@@ -344,6 +351,7 @@ def warmup_constant_schedule(init_value: Any, peak_value: Any, warmup_steps: int
     >>> float(warmup_constant_schedule(0.0, 1.0, 4)(9))
     1.0
     """
+    _not_negative("optim.warmup_constant_schedule", "warmup_steps", warmup_steps)
     return linear_schedule(init_value, peak_value, warmup_steps)
 
 
@@ -361,13 +369,14 @@ def warmup_cosine_decay_schedule(
         exponent: a power of the cosine.
 
     Raises:
-        ValueError: ``decay_steps`` is not above ``warmup_steps``.
+        ValueError: ``decay_steps`` is not above ``warmup_steps``, or these are negative.
 
     Source: `optax.warmup_cosine_decay_schedule`.
 
     >>> [round(float(warmup_cosine_decay_schedule(0.0, 1.0, 2, 6)(step)), 3) for step in (1, 2, 4, 6)]
     [0.5, 1.0, 0.5, 0.0]
     """
+    _not_negative("optim.warmup_cosine_decay_schedule", "warmup_steps", warmup_steps)
     _positive("optim.warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps)
     alpha = 0.0 if peak_value == 0.0 else end_value / peak_value
     rises = linear_schedule(init_value, peak_value, warmup_steps)
@@ -391,6 +400,7 @@ def warmup_exponential_decay_schedule(
     >>> float(warmup_exponential_decay_schedule(0.0, 1.0, 2, 1, 0.5)(3))
     0.5
     """
+    _not_negative("optim.warmup_exponential_decay_schedule", "warmup_steps", warmup_steps)
     rises = linear_schedule(init_value, peak_value, warmup_steps)
     falls = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value)
     return join_schedules([rises, falls], [warmup_steps])

@@ -18,6 +18,7 @@ from ... import lax, tree
 from ...control_flow import while_loop
 from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, positive
 from ..layers import split_dim
+from .checks import check_call
 from .config import TranslationConfig
 from .sampling import Translations, checked_steps
 from .steps import IMPOSSIBLE, Decoder, Prepared, prepare
@@ -55,6 +56,7 @@ def flat_beam_search(
 
     Returns:
         The hypotheses of each sentence, the best one first. One that did not end within the steps is not among them.
+        Scores are as in :class:`Translations`: padding is left out of the model's probabilities.
 
     Raises:
         ShapeError: ``beams`` or ``steps`` are below 1, or ``steps`` above ``config.target_length``.
@@ -203,6 +205,7 @@ def _rows(x: Any, index: Any) -> Any:
 def _search(what: str, layout_of: type[_Layout], given: tuple[Any, ...], options: tuple[Any, ...]) -> Translations:
     params, source, config, moe, axes, cache_spec = given
     beams, steps, alpha, gap, eos_margin = options
+    check_call(what, params, source, config)
     positive(what, beams=beams)
     for name, value in (("gap", gap), ("eos_margin", 0 if eos_margin is None else eos_margin)):
         if not value >= 0:

@@ -12,6 +12,7 @@ from ...control_flow import while_loop
 from ...errors import ShapeError
 from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, positive
 from ..layers import one_hot, softmax, split_dim
+from .checks import check_call
 from .config import TranslationConfig
 from .steps import IMPOSSIBLE, Decoder, prepare
 
@@ -24,7 +25,9 @@ class Translations(NamedTuple):
     Attributes:
         tokens: (B, k, T), integers: each hypothesis up to ``config.eos``, and then ``config.pad``.
         lengths: (B, k), int32: its tokens, the end included; 0 where there is no hypothesis.
-        scores: (B, k): its log-probability, normalized by length in a beam search; -inf where there is no hypothesis.
+        scores: (B, k): its log-probability under the model with the token ``config.pad`` left out, and the
+            probabilities of the others renormalized; in a beam search also normalized by length. -inf where there is no
+            hypothesis.
     """
 
     tokens: Any
@@ -59,8 +62,11 @@ def greedy(
         One hypothesis for each sentence (k = 1).
 
     Raises:
-        ShapeError: ``steps`` is below 1 or above ``config.target_length``.
+        ShapeError: ``steps`` is below 1 or above ``config.target_length``. And those of :func:`loss` for parameters and
+        tokens.
     """
+    check_call("greedy", params, source, config)
+    checked_steps("greedy", steps, config)
     return sample(
         params, source, config, None, temperature=0, steps=steps, moe=moe, axes=axes, cache_spec=cache_spec
     )  # fmt: skip
@@ -90,13 +96,15 @@ def sample(
         top_p: draw from the fewest most likely tokens whose probabilities add up to ``top_p``.
 
     Returns:
-        One hypothesis for each sentence (k = 1); its score is its log-probability under the model.
+        One hypothesis for each sentence (k = 1); its score is its log-probability under the model, as in
+        :class:`Translations`, whatever the temperature, ``top_k`` and ``top_p``.
 
     Raises:
         ValueError: an option outside of its range. ShapeError: as in :func:`greedy`.
 
     Source: Fan et al. 2018 for ``top_k``; Holtzman et al. 2020 for ``top_p``.
     """
+    check_call("sample", params, source, config, key=key)
     _check_options(temperature, top_k, top_p, key)
     axes = axes_of(axes)
     count = checked_steps("sample", steps, config)

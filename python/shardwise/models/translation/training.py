@@ -15,6 +15,7 @@ from ...grad import value_and_grad
 from ...optim import GradientTransformation, apply_updates
 from ..configs import Axes, AxisNames, axes_of, message
 from ..layers import cross_entropy, split_dim
+from .checks import check_call, check_dict, check_optimizer, check_params
 from .config import TranslationConfig
 from .model import translation
 
@@ -42,10 +43,15 @@ def loss(
         The loss, and a dict: ``cross_entropy``; ``aux``; ``correct``, the share of tokens that the model predicts;
         and ``load`` and ``dropped`` of ``encoder`` and ``decoder``.
 
+    Raises:
+        DTypeError, ShapeError: tokens are no integers (batch, length), or ``key`` is no key. ValueError: parameters are
+        missing, or a token of a NumPy array is outside of the vocabulary. TypeError: no dict, or no configuration.
+
     ``k`` is ``config.aux_weight * config.moe.aux_factor``; see :class:`shardwise.models.TransformerConfig`.
 
     Source: GShard, section 2.2 (L = nll + k * aux).
     """
+    check_call("loss", params, source, config, target=target, key=key, has_target=True)
     start = np.full((target.shape[0], 1), config.bos, target.dtype, like=target)
     shown = np.concatenate([start, target[:, :-1]], axis=1)
     logits, aux, statistics = translation(params, source, shown, config, axes=axes, key=key)
@@ -59,6 +65,8 @@ def loss(
 
 def init_state(params: dict[str, Any], optimizer: GradientTransformation) -> State:
     """The first state of a training run: ``params``, ``optimizer`` and ``step``. It is what a checkpoint saves."""
+    check_params("init_state", params)
+    check_optimizer("init_state", optimizer)
     return {"params": params, "optimizer": optimizer.init(params), "step": np.zeros((), np.int32)}
 
 
@@ -85,6 +93,7 @@ def train_step(
     """
     if accumulate < 1:
         raise ShapeError(message("train_step", "accumulate must be at least 1", accumulate))
+    check_optimizer("train_step", optimizer)
     axes = axes_of(axes)
     factor = config.aux_weight * config.moe.aux_factor
 
@@ -99,7 +108,9 @@ def train_step(
     gradients_of = value_and_grad(loss if accumulate == 1 else weighted, has_aux=True)
 
     def step(state: State, source: Any, target: Any, key: Any) -> tuple[State, dict[str, Any]]:
+        check_dict("train_step", "state", state, ("params", "optimizer", "step"))
         params = state["params"]
+        check_call("train_step", params, source, config, target=target, key=key, has_target=True)
         key = None if key is None else sw_random.fold_in(key, state["step"])
         if accumulate == 1:
             (value, log), gradients = gradients_of(params, source, target, config, axes=axes, key=key)
