@@ -82,3 +82,9 @@ def test_a_stack_that_a_loop_around_its_scans_reads_again_stays() -> None:
     options: Any = {"shard_update": "data", "in_shardings": in_shardings}
     program = sw.jit(accumulated, mesh=MESH, **options).lower(*shapes).compile()
     assert gathers_of(program) == [(1, 8 * 2048 * 2048 * 4 * 3 / 4)]
+
+
+def test_rows_that_are_kept_are_gathered_memory() -> None:
+    program = compiled(16, 4096, 4096)
+    gathered = next(row for row in program.memory().by("category") if row.name == "gathered")
+    assert gathered.bytes >= 16 * 4096 * 4096 * 4

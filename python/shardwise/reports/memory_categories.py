@@ -8,7 +8,7 @@ from it to the result. An updated argument that is no weight is optimizer state:
     %w2 = subtract %w, %u      %w   weights: there is a gradient of it
     %u  = multiply %m2, %rate  %m2 = add %m, %dw, returned, too: %m is optimizer state
     %y  = dot_general %x, %w   activations
-    %g  = all_gather %w        gathered
+    %g  = all_gather %w        gathered, and so are rows that a loop gathers and returns
 
 Where no gradient has a name, as in a text, what an update reads besides arguments are gradients, and an updated
 argument is a weight if a product reads it.
@@ -89,9 +89,26 @@ def category_of(value: Any, categories: dict[int, str]) -> str:
     if known is not None:
         return known
     op = value.defining_op
-    if op is None or not op.definition.collective:
+    if op is None:
         return "activations"
-    return "gathered" if op.name.endswith("all_gather") else "collective buffers"
+    if _is_gathered(op) or _is_gathered(_maker_of_row(op, value)):
+        return "gathered"
+    return "collective buffers" if op.definition.collective else "activations"
+
+
+def _is_gathered(op: Any) -> bool:
+    return op is not None and bool(op.definition.collective) and op.name.endswith("all_gather")
+
+
+def _maker_of_row(loop: Any, stack: Any) -> Any:
+    """What makes the rows of a stack in the trips of a loop, behind movements; None if the op is no loop."""
+    if not loop.definition.control_flow or len(loop.regions) == 0:
+        return None
+    rows = loop.regions[-1].results
+    op = rows[loop.results.index(stack)].defining_op if len(rows) == len(loop.results) else None
+    while op is not None and op.definition.movement and len(op.operands) == 1:
+        op = op.operands[0].defining_op
+    return op
 
 
 def _is_passed_on(op: Any) -> bool:
