@@ -173,11 +173,11 @@ def test_a_part_written_by_hand_joins_a_chain_and_takes_what_it_names() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: o.adam("1e-3"), TypeError, "scale_by_learning_rate: learning_rate must be a number, got '1e-3'"),
+        (lambda: o.adam("1e-3"), TypeError, "learning_rate must be a number or a schedule, got '1e-3'"),
         (lambda: o.clip_by_global_norm("1"), TypeError, "clip_by_global_norm: max_norm must be a number, got '1'"),
         (lambda: o.clip(None), TypeError, "clip: max_delta must be a number, got None"),
         (lambda: o.clip_by_block_rms(b"1"), TypeError, "clip_by_block_rms: threshold must be a number, got b'1'"),
-        (lambda: o.scale("2").update(np.ones(2), ()), TypeError, "optim: a hyperparameter must be a number, got '2'"),
+        (lambda: o.scale("2"), TypeError, "scale: step_size must be a number, got '2'"),
         (lambda: o.MultiSteps(o.sgd(1.0), 0), ValueError, "every_k_schedule must be an integer of at least 1, or a"),
         (lambda: o.MultiSteps(o.sgd(1.0), 1.5), ValueError, "every_k_schedule must be an integer of at least 1, or a"),
     ],
