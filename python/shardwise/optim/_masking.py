@@ -144,7 +144,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
         found = mask(tree) if callable(mask) else mask
         for leaf in tree_leaves(found):
             is_bool = isinstance(leaf, (bool, np.bool_)) or (isinstance(leaf, np.ndarray) and leaf.dtype == bool)
-            if not is_bool or getattr(leaf, "shape", ()):
+            if not is_bool or np.shape(leaf):
                 rule = "the leaves of a mask must be True or False"
                 raise TypeError(message("optim.masked", rule, described(leaf)))
         return found
