@@ -93,6 +93,13 @@ def _factored_dims(shape: tuple[int, ...], least: int, which: str) -> tuple[int,
     return (rows, columns) if min(shape[rows], shape[columns]) >= max(least, 1) else None
 
 
+def _shapes_of(shape: tuple[int, ...], dims: tuple[int, int] | None) -> list[tuple[int, ...]]:
+    """The shapes of the means of rows, of those of columns, and of those of elements."""
+    if dims is None:
+        return [(1,), (1,), shape]
+    return [*(tuple(np.delete(shape, dim).tolist()) for dim in reversed(dims)), (1,)]
+
+
 def scale_by_factored_rms(
     factored: bool = True,
     decay_rate: Any = 0.8,
@@ -136,15 +143,8 @@ def scale_by_factored_rms(
     def dims_of(param: Any) -> tuple[int, int] | None:
         return _factored_dims(tuple(param.shape), min_dim_size_to_factor, factored_dims) if factored else None
 
-    def shapes_of(param: Any) -> list[Any]:
-        """Of the means of rows, of those of columns, and of those of elements."""
-        shape, dims = tuple(param.shape), dims_of(param)
-        if dims is None:
-            return [(1,), (1,), shape]
-        return [*(tuple(np.delete(shape, dim).tolist()) for dim in reversed(dims)), (1,)]
-
     def first(param: Any) -> _Leaf:
-        row, col, each = shapes_of(param)
+        row, col, each = _shapes_of(tuple(param.shape), dims_of(param))
         is_whole = dims_of(param) is None  # its means of elements have the sharding of the parameter
         means = (full_like(param, 0, shape=shape) for shape in ((1,), row, col, None if is_whole else each))
         return _Leaf(*means)
@@ -152,7 +152,7 @@ def scale_by_factored_rms(
     def check(what: str, tree: Any, number: int, leaves: tuple[Any, ...]) -> None:
         g, *means, param = leaves
         expect_numbers(what, tree, number, (g, param))
-        for mean, shape in zip(means, shapes_of(param)):
+        for mean, shape in zip(means, _shapes_of(tuple(param.shape), dims_of(param))):
             expect_shapes(what, tree, number, (mean, ShapeDtypeStruct(shape, param.dtype)))
 
     def init(params: Any) -> FactoredState:
