@@ -34,6 +34,18 @@ const OpChoice* given_choice(const GivenChoices& given, const Versions& versions
   return &found->second;
 }
 
+// Whether an operand would be reduced for a given choice in each trip of a loop that may add up its parts: what is given knows no
+// accumulators.
+bool reduces_in_trips(const OpView& op, const OpChoice& given, const Versions& versions,
+                      const ProgramPlacements& placements) {
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Placement* home = placements.find(versions.home(op.operand(i), {}));
+    const Placement* taken = placements.find(given.operands[i]);
+    if (home != nullptr && taken != nullptr && !home->unreduced.empty() && taken->unreduced.empty()) return true;
+  }
+  return false;
+}
+
 class GreedyWalk {
  public:
   GreedyWalk(const WalkedProgram& program, CandidateScope scope, PassContext& context, const GivenChoices& given)
@@ -89,19 +101,9 @@ class GreedyWalk {
     if (rule.empty()) return place(op, replicated_choice(placements_, op));
     choice_.add_name(op.id());
     const OpChoice* given = given_choice(given_, versions_, op);
-    if (given != nullptr && reduces_in_trips(op, *given)) given = nullptr;
+    const bool is_deferred = op.result_count() == 1 && deferred_.share(op.result()) < 1;
+    if (given != nullptr && is_deferred && reduces_in_trips(op, *given, versions_, placements_)) given = nullptr;
     place(op, given != nullptr ? *given : chooser_.choose(op, rule));
-  }
-
-  // Whether an operand would be reduced in each trip of a loop that may add up its parts. What is given knows no accumulators.
-  bool reduces_in_trips(const OpView& op, const OpChoice& given) const {
-    if (op.result_count() != 1 || deferred_.share(op.result()) >= 1) return false;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      const Placement* home = placements_.find(versions_.home(op.operand(i), {}));
-      const Placement* taken = placements_.find(given.operands[i]);
-      if (home != nullptr && taken != nullptr && !home->unreduced.empty() && taken->unreduced.empty()) return true;
-    }
-    return false;
   }
 
   // The operands come to where the op takes them, and its results are where it makes them.
