@@ -101,7 +101,7 @@ the dim to shard. The examples shard a dim of at least {DEVICES} elements where 
 
 """
 
-# What each method of an op does with a dim that the rule cannot keep sharded; n devices, one tile each.
+# The methods of ops: how each handles a dim that the rule cannot keep sharded, on n devices with one tile each.
 METHODS = {
     "another dim": "The axes move to a dim that the op does not need whole, by an all_to_all, and back "
     "if the result needs them there: (n - 1)/n of the tile each way.",

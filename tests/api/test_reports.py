@@ -129,7 +129,7 @@ def test_explanation_is_data() -> None:
     explanation = Explanation.of("h", [VALUE])
     assert json.loads(explanation.to_json()) == {
         "name": "h",
-        "values": [{**VALUE, "kept": []}],
+        "values": [{**VALUE, "kept": [], "manual_axes": [], "device_type": "", "region_at": "", "differs": False}],
         "decisions": [],
         "instead": None,
     }

@@ -193,7 +193,7 @@ def target_sentences_that_are_too_long() -> None:
     translation.translation(PAIRS_PARAMS, SENTENCES, SENTENCES, PAIRS)
 
 
-@row(sw.ShapeError, r"sample: steps must be at most target_length, 5, got 6; make the configuration with a larger")
+@row(sw.ShapeError, r"greedy: steps must be at most target_length, 5, got 6; make the configuration with a larger")
 def more_steps_than_positions() -> None:
     translation.greedy(PAIRS_PARAMS, SENTENCES, PAIRS, steps=6)
 

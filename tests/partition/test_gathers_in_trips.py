@@ -40,18 +40,11 @@ def gathers_of(program: sw.Program) -> list[tuple[int, float]]:
 
 @pytest.mark.parametrize("hardware", ["default", "h100_sxm", "tpu_v5e"])
 def test_weights_of_layers_are_gathered_beside_products(hardware: str) -> None:
-    options: Any = {"hardware": hardware}
-    hidden = compiled(16, 4096, 32768, **options)
-    # By bytes, all layers are gathered in front of the first loop: the same bytes, and nothing runs beside them.
-    before = compiled(16, 4096, 32768, objective="bytes", **options)
-    total = 16 * 4096 * 4096 * 4 * 3 / 4
-    assert gathers_of(hidden) == [(16, total)]
-    assert gathers_of(before) == [(1, total)]
-    estimate = before.estimate(hardware)
-    exposed = next(row.exposed for row in estimate.rows if row.name == "all_gather")
-    assert estimate.estimate - hidden.estimate(hardware).estimate > 0.8 * exposed > 0
-    # A row that is gathered, as it arrives and as it is read.
-    assert hidden.memory().peak_bytes <= before.memory().peak_bytes + 3 * 4096 * 4096 * 4
+    program = compiled(16, 4096, 32768, hardware=hardware)
+    assert gathers_of(program) == [(16, 16 * 4096 * 4096 * 4 * 3 / 4)]
+    (row,) = [row for row in program.estimate(hardware).rows if row.name == "all_gather"]
+    # That of the first trip has nothing beside it.
+    assert 0 < row.exposed < 0.1 * row.executions * row.seconds
 
 
 @pytest.mark.parametrize("layers", [1, 2, 7])
@@ -60,11 +53,13 @@ def test_numbers_are_those_of_the_gathered_stack(layers: int, width: int) -> Non
     rng = np.random.default_rng(layers)
     shapes = (layers, width, width), (64, width), (64, width)
     arguments = [rng.normal(size=shape).astype(np.float32) / 4 for shape in shapes]
-    programs = [compiled(layers, width, 64, objective=objective) for objective in ("time", "bytes")]
-    assert [gathers_of(program)[0][0] for program in programs] == [layers, 1]
-    found, wanted = (np.asarray(program(*arguments)) for program in programs)
-    np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_array_equal(np.asarray(programs[0].run(*arguments, poison=True)), wanted)
+    program = compiled(layers, width, 64)
+    assert gathers_of(program)[0][0] == layers
+    found = np.asarray(program(*arguments))
+    # Without the switch, the steps of all devices are summed, not their gradients.
+    wanted = np.asarray(sw.jit(step, mesh=MESH, in_shardings=(None, P("data"), P("data")))(*arguments))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2**-21)
+    np.testing.assert_array_equal(np.asarray(program.run(*arguments, poison=True)), found)
 
 
 def test_a_stack_that_a_loop_around_its_scans_reads_again_stays() -> None:
@@ -85,6 +80,5 @@ def test_a_stack_that_a_loop_around_its_scans_reads_again_stays() -> None:
 
 
 def test_rows_that_are_kept_are_gathered_memory() -> None:
-    program = compiled(16, 4096, 4096)
-    gathered = next(row for row in program.memory().by("category") if row.name == "gathered")
-    assert gathered.bytes >= 16 * 4096 * 4096 * 4
+    groups = {row.key: row.bytes for row in compiled(16, 4096, 4096).memory().group_by("category")}
+    assert groups["gathered",] >= 16 * 4096 * 4096 * 4

@@ -52,7 +52,6 @@ bool write_next(Module& local, const PassContext& context, const Hardware& hardw
 }  // namespace
 
 Module gathers_in_trips(Module module, PassContext& context) {
-  if (context.options.objective != Objective::kTime) return module;
   if (find_ops(module, [&](OpId op) { return may_read_made_stack(module, op); }).empty()) return module;
   const HardwarePtr hardware = hardware_called(context.options.hardware);
   Module made = module;

@@ -24,6 +24,6 @@ inline constexpr Pass kGathersInTrips{
     .run = gathers_in_trips,
     .needs_runnable = true,
     .takes = {.first = Stage::kLocal},
-    .reads = option("hardware") | option("donated") | option("memory_limit") | option("objective")};
+    .reads = option("hardware") | option("donated") | option("memory_limit")};
 
 }  // namespace shardwise

@@ -119,35 +119,58 @@ void strip_results(Module& module, std::span<const uint32_t> places, const AxisL
   }
 }
 
-// What the shardings are without the switch: the states are given without its axes, and propagated. A state of a loop has
-// the sharding of the argument of main that it starts from.
+// Propagates the program as it is without the switch: the states lose its axes, and so do the arguments of main that states of
+// loops start from.
 Module propagated_without(const Module& module, const std::vector<UpdateGraph>& graphs, const AxisList& axes,
-                          const PassContext& context) {
+                          const std::unordered_set<ValueId>& started, const PassContext& context) {
   Module other = module;
-  std::unordered_set<ValueId> states;
   const auto strip = [&](ValueId value) {
     other.value(value).sharding = without_axes(other, other.value(value).sharding, axes);
   };
   for (const UpdateGraph& graph : graphs) {
     for (const UpdateGroup& group : graph.groups()) {
       if (!has_update(graphs, graph, group)) continue;
-      states.insert(group.states.begin(), group.states.end());
-      for (const ValueId state : group.states) {
-        strip(state);
-        if (const ValueId argument = argument_behind(module, state)) strip(argument);
-      }
+      for (const ValueId state : group.states) strip(state);
       if (&graph == &graphs.front()) strip_results(other, group.results, axes);
     }
   }
-  std::vector<uint32_t> carried;
+  for (const ValueId argument : started) strip(argument);
   const std::span<const ValueId> results = module.region(module.main().body).results;
   for (uint32_t place = 0; place < results.size(); ++place) {
-    const auto is_state = [&](ValueId value) { return states.contains(value); };
-    if (std::ranges::any_of(states_behind(module, results[place]), is_state)) carried.push_back(place);
+    const auto is_started = [&](ValueId state) { return started.contains(argument_behind(module, state)); };
+    if (std::ranges::any_of(states_behind(module, results[place]), is_started))
+      strip_results(other, std::span(&place, 1), axes);
   }
-  strip_results(other, carried, axes);
   PassContext own{.options = context.options};
   return propagate(std::move(other), own);
+}
+
+// A batch that a loop carries is split again by what it meets there; a state is not.
+Module propagated_without(const Module& module, const std::vector<UpdateGraph>& graphs, const AxisList& axes,
+                          const PassContext& context) {
+  std::unordered_set<ValueId> started;
+  std::vector<ValueId> states;
+  for (const UpdateGraph& graph : graphs) {
+    for (const UpdateGroup& group : graph.groups()) {
+      if (&graph == &graphs.front() || !has_update(graphs, graph, group)) continue;
+      for (const ValueId state : group.states) {
+        const ValueId argument = argument_behind(module, state);
+        const ShardingId given = argument ? module.value(argument).sharding : ShardingId{};
+        if (!given || !overlaps(module.context().sharding(given).axes_sharding(), axes)) continue;
+        started.insert(argument);
+        states.push_back(state);
+      }
+    }
+  }
+  Module propagated = propagated_without(module, graphs, axes, started, context);
+  const size_t tried = started.size();
+  for (const ValueId state : states) {
+    const ShardingId id = sharding_in(propagated, state);
+    if (id && overlaps(propagated.context().sharding(id).axes_sharding(), axes)) {
+      started.erase(argument_behind(module, state));
+    }
+  }
+  return started.size() == tried ? std::move(propagated) : propagated_without(module, graphs, axes, started, context);
 }
 
 // Batches are what is split over the axes; in a program without such values, all arrays may be.

@@ -146,7 +146,7 @@ def test_a_sharding_group_of_batched_and_other_values(batches: int) -> None:
         function = sw.vmap(function)
     x = np.linspace(0, 1, 32 * 3**batches, dtype=np.float32).reshape((3,) * batches + (8, 4))
     np.testing.assert_allclose(sw.jit(function, mesh=mesh)(x), np.sin(x) + 1, rtol=1e-6)
-    # Of several vmaps of one function, too, whose members differ in shape.
+    # Several vmaps of one function give members of other shapes.
     both = sw.jit(lambda x: (function(x), function(x[:2]), one(x[(0,) * batches])), mesh=mesh)(x)
     for found, right in zip(both, (x, x[:2], x[(0,) * batches]), strict=True):
         np.testing.assert_allclose(found, np.sin(right) + 1, rtol=1e-6)

@@ -168,7 +168,7 @@ def _copies(case: Case, compiled: sw.Program) -> list[str]:
     texts |= {target: compiled.to_source(target) for target in ("jax", "mpi4py")}
     for name, text in texts.items():
         count = text.count(kits.SMALL_TEXTS[name])
-        # What is added has no derivative.
+        # The added values have no derivative.
         if count > 1 or (count == 0 and case.transform is kits.value):
             faults.append(f"the constant is {count} times in {name}")
     scripts = (texts[target] for target in ("jax", "mpi4py"))

@@ -46,6 +46,13 @@ bool reduces_in_trips(const OpView& op, const OpChoice& given, const Versions& v
   return false;
 }
 
+void need_results(const Module& module, const Function& function, ProgramPlacements& placements, Versions& versions) {
+  const std::vector<ValueId>& results = module.region(function.body).results;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!placements.is_open(results[i])) versions.need(results[i], placements.result(function, i));
+  }
+}
+
 class GreedyWalk {
  public:
   GreedyWalk(const WalkedProgram& program, CandidateScope scope, PassContext& context, const GivenChoices& given)
@@ -78,10 +85,7 @@ class GreedyWalk {
       versions_.add(argument, is_of_main ? placements_.of(known.sharding, known.type) : placements_.declared(argument));
     }
     add_ops(function.body);
-    const std::vector<ValueId>& results = module_.region(function.body).results;
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (!placements_.is_open(results[i])) versions_.need(results[i], placements_.result(function, i));
-    }
+    need_results(module_, function, placements_, versions_);
   }
 
   void add_ops(RegionId region) {

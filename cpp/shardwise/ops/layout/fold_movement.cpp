@@ -75,7 +75,8 @@ int64_t elements_in(DimSpan dims) { return std::accumulate(dims.begin(), dims.en
 //
 //   reshape (concatenate x[None], y[None]) : 2x64x32 -> 128x32      concatenate x, y
 //
-// Only if the operands of the concatenate are reshapes of what is then joined. What others read is made in any case.
+// The operands of the concatenate must be reshapes of the values that are then joined, and nothing else may read it: it would
+// be made anyway.
 ValueId join_of_reshaped(Builder& builder, const OpView& op) {
   Module& module = builder.module();
   const std::optional<OpView> joined = skippable(module, op.operand(0), "stablehlo.concatenate", 1);

@@ -20,7 +20,7 @@ struct SlicedRange {
   }
 };
 
-// Of the one operand of a concatenate that has all of these rows.
+// Slices the operand of a concatenate that has all of these rows; returns none if several operands have them.
 ValueId slice_of_operand(Builder& builder, const OpView& joined, SlicedRange range) {
   const auto dim = static_cast<size_t>(joined.attrs().get_int("dimension"));
   int64_t begin = 0;
@@ -36,7 +36,7 @@ ValueId slice_of_operand(Builder& builder, const OpView& joined, SlicedRange ran
   return {};
 }
 
-// Of the operand of a pad, if none of these elements is padding.
+// Slices the operand of a pad; returns none if the range reaches into the padding.
 ValueId slice_of_padded(Builder& builder, const OpView& pad, SlicedRange range) {
   const Dims &low = dims_attr(pad, "edge_padding_low"), &interior = dims_attr(pad, "interior_padding");
   const Dims shape = pad.operand_type(0).shape;
@@ -69,7 +69,7 @@ ValueId fold_concatenate(Builder& builder, const OpView& op) {
   for (const ValueId operand : op.operands()) {
     const auto inner = skippable(module, operand, kConcatenate, 1);
     const auto is_of_this = [&](const Use& use) { return use.op == op.id(); };
-    // What others read is made in any case.
+    // A join that other ops read, too, is made anyway.
     const bool goes =
         inner && inner->attrs().get_int("dimension") == dim && std::ranges::all_of(module.uses(operand), is_of_this);
     if (goes) {
