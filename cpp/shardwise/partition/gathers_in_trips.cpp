@@ -2,6 +2,7 @@
 #include "shardwise/partition/gathers_in_trips.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "shardwise/choice/memory/aligned_scans.h"
 #include "shardwise/choice/memory/made_stacks.h"
 #include "shardwise/cost/hardware_json.h"
+#include "shardwise/emission/row_of_op.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/control/loop_parts.h"
@@ -18,14 +20,27 @@
 namespace shardwise {
 namespace {
 
-// Whether a scan reads rows that a transfer makes beforehand.
-bool may_read_made_stack(const Module& local, OpId op) {
-  if (!row_course(local, op)) return false;
-  const std::vector<LoopParts::Input> inputs = loop_parts(OpView(local, op)).inputs;
-  return std::ranges::any_of(inputs, [&](const LoopParts::Input& input) { return bool(local.value(input.stack).op); });
+bool is_transfer(const Module& local, OpId op) { return local.op(op).def->traits.collective != CollectiveKind::kNone; }
+
+// Whether a transfer makes the stack, and each row of it could be made alone.
+bool is_transferred_by_rows(const Module& local, ValueId stack, size_t dim) {
+  for (std::optional<size_t> rows = dim; local.value(stack).op; stack = local.operands(local.value(stack).op)[0]) {
+    const OpId maker = local.value(stack).op;
+    rows = operand_dim_of_rows(OpView(local, maker), *rows);
+    if (!rows || is_transfer(local, maker)) return rows.has_value();
+  }
+  return false;
 }
 
-bool is_transfer(const Module& local, OpId op) { return local.op(op).def->traits.collective != CollectiveKind::kNone; }
+// Needs no walk through the memory of the program, which nearly all programs are spared by it.
+bool may_read_made_stack(const Module& local, OpId op) {
+  const std::optional<RowCourse> course = row_course(local, op);
+  if (!course) return false;
+  const std::vector<LoopParts::Input> inputs = loop_parts(OpView(local, op)).inputs;
+  return std::ranges::any_of(inputs, [&](const LoopParts::Input& input) {
+    return is_transferred_by_rows(local, input.stack, static_cast<size_t>(course->dimension));
+  });
+}
 
 // The first scan runs once for each time that the stack is made, and reads all of its rows, each in the trip of its number.
 bool has_scan_of_all_rows(const Module& local, const MadeStack& stack) {
