@@ -57,11 +57,22 @@ Costs costs_of(const Module& module, const CompileOptions& options) {
   return Costs(module, hardware, is_by_bytes || has_latency(*hardware), !is_by_bytes);
 }
 
-// Less of what counts. By time, also no more of the rest: the graph prices ops alone, so that it does not see what passes behind
-// it save, such as chains of exchanges that become one.
+// The part of a value by which `found` is above `known`; below zero where it is less.
+double part_above(int64_t found, int64_t known) {
+  return (static_cast<double>(found) - static_cast<double>(known)) / static_cast<double>(std::max<int64_t>(known, 1));
+}
+
+// By time, clearly less of it is worth a little more of the rest: 6 % less time, 0.1 % more bytes.
+constexpr double kClearGain = 1.0 / 32, kMostForGain = 1.0 / 64;
+
+// Less of what counts. By time, hardly more of the rest: the graph prices ops alone, so that it does not see what passes
+// behind it save, such as chains of exchanges that become one.
 bool is_better(const Price& found, const Price& known, Objective objective) {
   if (objective == Objective::kBytes) return found.bytes < known.bytes;
-  return found.bytes <= known.bytes && found.work <= known.work && found.ps < known.ps;
+  if (found.ps >= known.ps) return false;
+  const double gain = -part_above(found.ps, known.ps);
+  const double most = gain < kClearGain ? 0 : kMostForGain * gain;
+  return part_above(found.bytes, known.bytes) <= most && part_above(found.work, known.work) <= most;
 }
 
 // A graph contains only versions and ways near one choice, so a second graph around its solution may find a better one.
