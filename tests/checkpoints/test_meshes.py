@@ -90,6 +90,52 @@ def test_mesh_places_the_saved_specs_on_other_axis_sizes(tmp_path: Path) -> None
     assert_shards(loaded["w"], x)
 
 
+SUB = SPECS["sub"]
+BY_MESH = {  # the layouts "sub" and "one" on other sizes of the axes
+    "4": (sw.Mesh({"x": 4, "y": 1}), SUB, P(("y", "x"))),
+    "5": (sw.Mesh({"x": 5, "y": 1}), P("x", "y"), P(("y", "x"))),
+    "6": (sw.Mesh({"x": 2, "y": 3}), P("x", "y"), P(("y", "x"))),
+}
+
+
+@pytest.mark.parametrize("target", BY_MESH)
+def test_mesh_keeps_the_sub_axes_that_fit(saved: tuple[Path, dict[str, np.ndarray]], target: str) -> None:
+    folder, whole = saved
+    mesh, sub, one = BY_MESH[target]
+    loaded = sw.load(folder, mesh=mesh)
+    assert loaded["sub uneven"].sharding.is_equivalent_to(sw.NamedSharding(mesh, sub), 2)
+    assert loaded["one uneven"].sharding.is_equivalent_to(sw.NamedSharding(mesh, one), 2)
+    for name, array in loaded.items():
+        assert_shards(array, whole[name])
+
+
+@pytest.mark.parametrize("devices", [4, 5, 6, 16])
+@pytest.mark.parametrize("shape", [(64, 48), (37, 11)])
+def test_mesh_places_an_update_that_is_split_over_a_sub_axis(tmp_path: Path, devices: int, shape: Any) -> None:
+    def step(w: Any, x: Any) -> Any:
+        return w - sw.grad(lambda w: ((x @ w) ** 2).mean())(w)
+
+    options = {"in_shardings": (None, P("data")), "shard_update": sw.sub("data", pre=2, size=4)}
+    update = sw.jit(step, mesh=sw.Mesh({"data": 8}), **options)
+    w = update(of_dtype("int8", shape).astype(np.float32), np.ones((16, shape[0]), np.float32))
+    assert "sub('data', pre=2, size=4)" in repr(w.sharding.spec)
+    sw.save(tmp_path, w)
+    loaded = sw.load(tmp_path, mesh=sw.Mesh({"data": devices}))
+    parts = 4 if devices == 16 else devices
+    assert len({repr(shard.index) for shard in loaded.addressable_shards}) == parts
+    assert_shards(loaded, np.asarray(w))
+
+
+def test_mesh_changes_sub_axes_of_dims_that_are_open_or_have_a_priority(tmp_path: Path) -> None:
+    x = np.arange(48.0).reshape(8, 6)
+    sw.save(tmp_path, x)
+    sharding = sw.NamedSharding(SOURCE, '[{"x":(2)4, ?}p1, {"x":(1)2}p2], replicated={"y":(2)2}')
+    mesh = sw.Mesh({"x": 3, "y": 2})
+    loaded = sw.load(tmp_path, like=sw.ShapeDtypeStruct((8, 6), np.float64, sharding=sharding), mesh=mesh)
+    assert loaded.sharding == sw.NamedSharding(mesh, P("x", None))
+    assert_shards(loaded, x)
+
+
 def test_specs_and_text_take_the_mesh_that_is_given_or_the_saved_one(tmp_path: Path) -> None:
     saved, other = sw.Mesh({"x": 2}), sw.Mesh({"x": 3})
     x = np.arange(7.0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..shardings.sharding import UNSPECIFIED, NamedSharding
 from ..trees import broadcast_prefix, flatten, leaf_names, unflatten
 from .likeness import matched
 from .structure import is_value
+from .sub_axes import spec_on
 
 __all__ = ["as_example", "checked_mesh", "placed_tree", "sharding_for"]
 
@@ -76,11 +78,11 @@ def _respelled(what: str, sharding: NamedSharding, mesh: Mesh) -> NamedSharding:
     """The same axes of another mesh."""
     if mesh == sharding.mesh:
         return sharding
-    try:
-        return NamedSharding(mesh, sharding.spec)
-    except ShardingError:
-        rule = f"a mesh without shardings= must have the axes of {sharding.spec}"
-        raise ShardingError(message(what, rule, repr(mesh), "pass shardings= for this mesh")) from None
+    for spec in (sharding.spec, spec_on(mesh, sharding.spec)):
+        with suppress(ShardingError):
+            return NamedSharding(mesh, spec)
+    rule = f"a mesh without shardings= must have the axes of {sharding.spec}"
+    raise ShardingError(message(what, rule, repr(mesh), "pass shardings= for this mesh"))
 
 
 def as_example(value: Any, leaf: Any) -> Any:
