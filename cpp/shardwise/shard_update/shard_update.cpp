@@ -202,12 +202,16 @@ class Rewriter {
     for (Planned& planned : planned_) writer.write(*planned.graph, *planned.group, planned.updates, rows_);
   }
 
-  // Before anything is rewritten.
-  void note_unfollowed(const UpdateGraph& main) {
-    for (const auto& [argument, op] : unfollowed_updates(main)) {
-      const bool is_batch = overlaps(own(argument).axes_sharding(), axes_);
-      if (!is_batch)
+  // Before anything is rewritten. A loop updates what it carries from an argument of main; its other carries may be anything.
+  void note_unfollowed(const std::vector<UpdateGraph>& graphs) {
+    for (const UpdateGraph& graph : graphs) {
+      const bool is_loop = &graph != &graphs.front();
+      if (is_loop && !is_split_inside(propagated_, graph.region(), axes_)) continue;
+      for (const auto& [argument, op] : unfollowed_updates(graph)) {
+        const bool is_batch = overlaps(own(argument).axes_sharding(), axes_);
+        if (is_batch || (is_loop && !argument_behind(module_, argument))) continue;
         rows_.emplace_back(argument, whole_state(module_, argument, own(argument), obstacle_text(module_, op)));
+      }
     }
   }
 
@@ -372,7 +376,10 @@ Module shard_update(Module module, PassContext& context) {
     const AxisList axes = axes_of_option(context.options, mesh);
     std::vector<UpdateGraph> graphs = find_graphs(module);
     bool is_joined = false;
-    for (UpdateGraph& graph : graphs) is_joined = join_gradient_sums(graph) || is_joined;
+    // One device adds up nothing.
+    if (product(axes) > 1) {
+      for (UpdateGraph& graph : graphs) is_joined = join_gradient_sums(graph) || is_joined;
+    }
     if (is_joined) {
       dce(module, UnusedConstraints::kKeep);
       graphs = find_graphs(module);
@@ -380,9 +387,13 @@ Module shard_update(Module module, PassContext& context) {
     const Module without = propagated_without(module, graphs, axes, context);
     find_all_obstacles(graphs, without, axes);
     Rewriter rewriter(module, without, mesh, axes, dtype_of_option(context.options));
-    rewriter.note_unfollowed(graphs.front());
+    rewriter.note_unfollowed(graphs);
     rewriter.run(graphs);
     *report = rewriter.report();
+  }
+  if (report->states.empty()) {
+    context.warnings.push_back(error_message("shard_update", "the program has no update", {},
+                                             "a step takes weights, reads them, and returns them changed"));
   }
   context.shard_update = std::move(report);
   return module;

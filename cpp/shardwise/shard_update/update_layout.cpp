@@ -2,6 +2,7 @@
 #include "shardwise/shard_update/update_layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "shardwise/base/text.h"
@@ -135,7 +136,8 @@ UpdateLayout choose_update_layout(const TensorType& type, const TensorSharding& 
     // The largest group has the reason.
     if (!reason.empty()) continue;
     reason = is_small ? str("a shard of ", product(group), " devices would have ", bytes, " bytes")
-                      : str("over ", product(group), " devices it would store ", best->padding, " times its elements");
+                      : str("over ", product(group), " devices it would store ", std::round(best->padding * 100) / 100,
+                            " times its elements");
   }
   UpdateLayout whole{.shard_bytes = own_bytes, .sums_gradient = true, .reason = std::move(reason)};
   return whole;

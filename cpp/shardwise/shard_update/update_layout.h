@@ -12,8 +12,8 @@
 // then dims that the model does not split, then leading ones. Before all that, dims of which loops read a part in each trip
 // (cut_dims.h) stay whole, unless no other dim takes the axes. Leaves below kLeastBytes are whole. A layout that stores
 // more than 5/4 of the elements, or shards of fewer than kLeastShardBytes, is for a smaller group: the minor digits of
-// the axes, whose devices are neighbors. Where the paper merges dims, several dims are split: the shards are the same boxes, and arrays keep their
-// shape.
+// the axes, whose devices are neighbors. Where the paper merges leading dims and splits their
+// product, several dims are split, so that arrays keep their shapes. That may pad more, and then takes a smaller group.
 #pragma once
 
 #include <optional>

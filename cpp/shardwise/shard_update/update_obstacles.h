@@ -7,7 +7,8 @@
 //   %v = sub %w, %o                        the group of %w has it, too: its source comes from one
 //
 // A forward pass also multiplies updated weights, where a program has several steps, but with data: a batch. A gradient is a
-// sum over the batch, and no data any more: what computes with it on its way to the update is an obstacle, too.
+// sum over the batch, and no data any more: what computes with it on its way to the update is an obstacle, too, unless it is
+// linear in the sum, as the gradient of one factor of a product. Ops that no updated state reads, such as metrics, are none.
 #pragma once
 
 #include <functional>

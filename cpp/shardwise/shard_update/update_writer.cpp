@@ -2,6 +2,7 @@
 #include "shardwise/shard_update/update_writer.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/reads.h"
@@ -28,6 +29,26 @@ ValueId stored_of(const Module& module, ValueId value) {
   return is_float(narrow) && is_float(wide) && item_size(narrow) < item_size(wide) ? operand : value;
 }
 
+// The outermost branch around the use, inside the region; none if the use, or a loop around it, is in the region itself.
+RegionId branch_around(const Module& module, const Use& use, RegionId region) {
+  RegionId branch;
+  for (RegionId at = module.op(use.op).parent; at != region;) {
+    const OpId owner = module.region(at).op;
+    branch = module.op(owner).def->regions == Regions::kBranches ? at : RegionId{};
+    at = module.op(owner).parent;
+  }
+  return branch;
+}
+
+// The state that an updated state, or a value on the way to one, becomes: results are in the order of the states. The first one
+// if that does not tell.
+size_t state_of(const UpdateGraph& graph, const UpdateGroup& group, ValueId value) {
+  const auto is_value = [&](uint32_t place) { return graph.results()[place] == value; };
+  const auto result = std::ranges::find_if(group.results, is_value);
+  if (group.results.size() != group.states.size() || result == group.results.end()) return 0;
+  return static_cast<size_t>(result - group.results.begin());
+}
+
 }  // namespace
 
 std::string UpdateWriter::name_of(ValueId value) const {
@@ -36,8 +57,12 @@ std::string UpdateWriter::name_of(ValueId value) const {
 }
 
 ValueId UpdateWriter::constrain(ValueId value, const TensorSharding& sharding, const std::string& cause) {
+  return constrain(rewrite_.behind(value), value, sharding, cause);
+}
+
+ValueId UpdateWriter::constrain(Cursor at, ValueId value, const TensorSharding& sharding, const std::string& cause) {
   const LocId loc = module_.context().without_names(rewrite_.loc(value));
-  return rewrite_.insert(rewrite_.behind(value), loc, [&](Builder& builder) {
+  return rewrite_.insert(at, loc, [&](Builder& builder) {
     const ValueId made = create_sharding_constraint(builder, value, sharding);
     module_.set_attribute(module_.value(made).op, kCauseAttr, str("shard_update: ", cause));
     return made;
@@ -55,6 +80,24 @@ void UpdateWriter::scatter_gradient(UpdateGraph& graph, ValueId gradient, const 
   const ValueId scattered = constrain(sum, sharding, str("gradient of ", name));
   const OpId own = module_.value(scattered).op;
   rewrite_.replace_if(gradient, scattered, [&](const Use& use) { return use.op != own && graph.is_in_update(use); });
+}
+
+// If nothing but branches reads the value, each of them gathers it: those that do not run send nothing. Else once, behind it.
+void UpdateWriter::gather_where_read(ValueId value, std::span<const Use> uses, const TensorSharding& sharding,
+                                     const std::string& cause) {
+  const RegionId region = region_of(module_, value);
+  std::vector<RegionId> branches;
+  for (const Use& use : uses) branches.push_back(branch_around(module_, use, region));
+  if (std::ranges::find(branches, RegionId{}) != branches.end()) branches.assign(uses.size(), RegionId{});
+  std::unordered_map<RegionId, ValueId> gathered;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const auto [made, is_new] = gathered.try_emplace(branches[i]);
+    if (is_new) {
+      const Cursor at = branches[i] ? rewrite_.begin(branches[i]) : rewrite_.behind(value);
+      made->second = constrain(at, value, sharding, cause);
+    }
+    module_.set_operand(uses[i].op, uses[i].index, made->second);
+  }
 }
 
 // What the forward pass reads: the weight as the model lays it out, in the dtype to which all that reads it converts it
@@ -100,10 +143,9 @@ void UpdateWriter::gather(UpdateGraph& graph, ValueId weight, const StateUpdate&
   } else if (is_narrow) {
     const ValueId local = constrain(convert(weight, *gather_dtype_), *update.layout.sharding, cause);
     whole = convert(constrain(local, update.own, cause), dtype);
-  } else {
-    whole = constrain(weight, update.own, cause);
   }
   row.gathered = numpy_name(gathered);
+  if (!whole) return gather_where_read(weight, forward, update.own, cause);
   const auto is_forward = [&](const Use& use) {
     return std::ranges::any_of(forward, [&](const Use& one) { return one.op == use.op && one.index == use.index; });
   };
@@ -143,7 +185,8 @@ void UpdateWriter::write(UpdateGraph& graph, const UpdateGroup& group, const std
     // The uses of a value are told apart before any of them changes.
     for (const ValueId weight : group.weights) {
       const auto found = std::ranges::find(updates, stored_of(module_, weight), &StateUpdate::state);
-      const size_t place = found == updates.end() ? 0 : static_cast<size_t>(found - updates.begin());
+      const size_t place =
+          found == updates.end() ? state_of(graph, group, weight) : static_cast<size_t>(found - updates.begin());
       gather(graph, weight, updates[place], own_rows[place]);
     }
     for (const ValueId gradient : group.gradients) scatter_gradient(graph, gradient, *sharding, name);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,10 +40,13 @@ class UpdateWriter {
              std::vector<std::pair<ValueId, ShardedState>>& rows);
 
  private:
-  ValueId constrain(ValueId value, const TensorSharding& sharding, const std::string& cause);
+  ValueId constrain(ValueId value, const TensorSharding& sharding, const std::string& cause);  // behind it
+  ValueId constrain(Cursor at, ValueId value, const TensorSharding& sharding, const std::string& cause);
   void scatter_gradient(UpdateGraph& graph, ValueId gradient, const TensorSharding& sharding, const std::string& name);
   void scatter_results(const UpdateGraph& graph, const UpdateGroup& group, const TensorSharding& sharding,
                        const std::string& name);
+  void gather_where_read(ValueId value, std::span<const Use> uses, const TensorSharding& sharding,
+                         const std::string& cause);
   void gather(UpdateGraph& graph, ValueId weight, const StateUpdate& update, ShardedState& row);
   ShardedState row_of(const StateUpdate& update, const UpdateGroup& group) const;
   std::string name_of(ValueId value) const;
