@@ -8,14 +8,16 @@
 The layers are one scan whose body is computed again in the backward pass. A step adds up the gradients of its
 microbatches, and the update of each weight is split over the devices (`shard_update`): weights and moments are float32
 and stay split between steps, and the model receives the weights in bfloat16. There is no annotation but that of the
-batch. A checkpoint also has the options that the numbers of a run depend on: the schedule is the same however often the
-run is stopped, and whatever `--steps` is.
+batch. A checkpoint also has the options that the numbers of a run depend on, and a CRC-32 of the text: the schedule is
+the same however often the run is stopped, and whatever `--steps` is.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +27,15 @@ import numpy as np
 
 import shardwise as sw
 
+# The options that the numbers of a run depend on, beside the text.
+KEPT = ("decay_steps", "rate", "batch", "microbatches", "dtype")
+
 
 @dataclass(frozen=True)
 class Sizes:
     """The sizes of a model."""
 
-    vocabulary: int
+    vocabulary: int = 256
     layers: int = 4
     width: int = 64
     heads: int = 4
@@ -55,6 +60,12 @@ def init(key: Any, sizes: Sizes) -> Any:
         "places": sw.random.normal(keys["places"], (sizes.length, width)) * 0.05,
         "norm": np.ones(width, np.float32),
     }
+
+
+def first_state(optimizer: Any, sizes: Sizes) -> Any:
+    """The parameters and moments before the first step."""
+    params = init(sw.random.key(0), sizes)
+    return params, optimizer.init(params)
 
 
 def layer(x: Any, w: Any) -> tuple[Any, None]:
@@ -101,60 +112,63 @@ def training_step(optimizer: Any, microbatches: int, dtype: Any) -> Callable[[An
     return step
 
 
-def characters_of(file: str, length: int) -> tuple[np.ndarray, int]:
-    """The characters of a file as numbers, and how many different ones there are."""
-    characters, numbers = np.unique(np.frombuffer(Path(file).read_bytes(), np.uint8), return_inverse=True)
-    if len(numbers) <= length:
-        raise SystemExit(f"gpt.py: --text must have more than {length} characters, got {len(numbers)} in {file}")
-    return numbers.astype(np.int32), len(characters)
+def characters_of(file: str, length: int) -> np.ndarray:
+    """The characters of a file as numbers."""
+    characters = np.frombuffer(Path(file).read_bytes(), np.uint8)
+    if len(characters) <= length:
+        raise SystemExit(f"gpt.py: --text must have more than {length} characters, got {len(characters)} in {file}")
+    return characters
 
 
 def batch_of(numbers: np.ndarray, length: int, rows: int, step: int) -> np.ndarray:
     """The rows of text of a step, drawn from its number: a run that is resumed sees the same ones."""
     starts = np.random.default_rng(step).integers(0, len(numbers) - length, rows)
-    return np.stack([numbers[start : start + length + 1] for start in starts])
+    return np.stack([numbers[start : start + length + 1] for start in starts]).astype(np.int32)
 
 
-def resumed(first: dict[str, Any], options: argparse.Namespace) -> tuple[dict[str, Any], int]:
-    """The newest step in the folder with its number, or the first state and 0."""
-    done = sw.latest(options.folder)
-    if done is None:
-        return first, 0
-    found = sw.load(options.folder, like=first)
-    if found["options"] != first["options"]:
-        began, got = (" ".join(f"--{name} {value}" for name, value in run["options"].items()) for run in (found, first))
+def prepared(options: argparse.Namespace) -> tuple[Callable[[], Any], Any, sw.Mesh]:
+    """A function that makes the first state, the step on a mesh, and that mesh."""
+    schedule = sw.optim.warmup_cosine_decay_schedule(0.0, options.rate, 20, options.decay_steps)
+    optimizer = sw.optim.chain(sw.optim.clip_by_global_norm(1.0), sw.optim.adamw(schedule))
+    dtype = np.dtype(sw.bfloat16 if options.dtype == "bfloat16" else options.dtype)
+    narrow = {"gather_dtype": "bfloat16"} if options.dtype == "bfloat16" else {}
+    step, mesh = training_step(optimizer, options.microbatches, dtype), sw.Mesh({"data": options.devices})
+    first = functools.partial(first_state, optimizer, Sizes())
+    return first, sw.jit(step, mesh=mesh, donate_argnums=0, shard_update="data", **narrow), mesh
+
+
+def expect_equal(folder: str, began: dict[str, Any], got: dict[str, Any]) -> None:
+    """End the program if the run in the folder began with other options."""
+    names = [name for name in got if began[name] != got[name]]
+    if names:
+        old, new = (" ".join(f"--{name.replace('_', '-')} {run[name]}" for name in names) for run in (began, got))
         way_out = "pass the same ones, or another --folder"
-        raise SystemExit(f"gpt.py: the run in {options.folder} began with {began}, got {got}; {way_out}")
-    print(f"resumed after step {done} on {options.devices} devices", flush=True)
-    return found, done
+        raise SystemExit(f"gpt.py: the run in {folder} began with {old}, got {new}; {way_out}")
 
 
 def train(options: argparse.Namespace) -> None:
     """Train from the newest step in the folder on."""
-    numbers, count = characters_of(options.text, Sizes.length)
-    sizes, dtype = Sizes(count), np.dtype(sw.bfloat16 if options.dtype == "bfloat16" else options.dtype)
-    schedule = sw.optim.warmup_cosine_decay_schedule(0.0, options.rate, 20, options.decay_steps)
-    optimizer = sw.optim.chain(sw.optim.clip_by_global_norm(1.0), sw.optim.adamw(schedule))
-    narrow = {"gather_dtype": "bfloat16"} if options.dtype == "bfloat16" else {}
-    step_of = sw.jit(
-        training_step(optimizer, options.microbatches, dtype), mesh=sw.Mesh({"data": options.devices}),
-        donate_argnums=0, shard_update="data", **narrow,
-    )  # fmt: skip
-    params = init(sw.random.key(0), sizes)
-    kept = {"decay-steps": options.decay_steps, "rate": options.rate, "batch": options.batch}
-    run, done = resumed({"state": (params, optimizer.init(params)), "options": kept}, options)
-    state, began, counted = run["state"], time.perf_counter(), done
+    text, (first, step_of, mesh) = characters_of(options.text, Sizes.length), prepared(options)
+    kept = {name: getattr(options, name) for name in KEPT} | {"text": f"of CRC-32 {zlib.crc32(text):08x}"}
+    done = sw.latest(options.folder) or 0
+    if done:  # shapes take the saved shardings: each rank reads its own parts only
+        run = sw.load(options.folder, like={"state": sw.eval_shape(first), "options": kept}, mesh=mesh)
+        expect_equal(options.folder, run["options"], kept)
+        print(f"resumed after step {done} on {options.devices} devices", flush=True)
+    state = run["state"] if done else first()
+    began, counted = time.perf_counter(), done
     for number in range(done + 1, options.steps + 1):
-        state, loss = step_of(state, batch_of(numbers, sizes.length, options.batch, number))
+        state, loss = step_of(state, batch_of(text, Sizes.length, options.batch, number))
         sw.save(options.folder, {"state": state, "options": kept}, step=number, keep=2, async_=True)
         if number % options.every == 0:
-            rate = (number - counted) * options.batch * sizes.length / (time.perf_counter() - began)
+            rate = (number - counted) * options.batch * Sizes.length / (time.perf_counter() - began)
             print(f"step {number} loss {float(loss):.9g}  {rate:.0f} characters/s", flush=True)
             began, counted = time.perf_counter(), number
     sw.wait_until_saved()
 
 
-if __name__ == "__main__":
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The options of the command line, each of which is possible."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", default=__file__, help="a file to learn from; default: this one")
     parser.add_argument("--folder", default="run", help="where the checkpoints are")
@@ -166,4 +180,16 @@ if __name__ == "__main__":
     parser.add_argument("--rate", type=float, default=3e-3, help="the highest learning rate")
     parser.add_argument("--every", type=int, default=1, help="print every so many steps")
     parser.add_argument("--dtype", choices=["bfloat16", "float32", "float64"], default="bfloat16")
-    train(parser.parse_args())
+    options = parser.parse_args(arguments)
+    for name, least in {"devices": 1, "decay_steps": 21, "batch": 1, "microbatches": 1, "every": 1}.items():
+        if getattr(options, name) < least:
+            flag = name.replace("_", "-")
+            parser.error(f"--{flag} must be at least {least}, got {getattr(options, name)}")
+    if options.batch % options.microbatches:
+        got = f"--batch {options.batch} --microbatches {options.microbatches}"
+        parser.error(f"--batch must be a multiple of --microbatches, got {got}")
+    return options
+
+
+if __name__ == "__main__":
+    train(parsed())

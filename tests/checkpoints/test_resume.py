@@ -18,32 +18,44 @@ import signal
 import subprocess
 import sys
 import time
+import types
+import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import shardwise as sw
 from tests.mpi.launch import mpirun
 from tests.support.oracles import oracle
 from tests.support.paths import ROOT
 
 STEPS = 16
-# With sums in float64, an order of devices makes no difference to a float32.
-EXAMPLES = {"resume.py": [], "gpt.py": ["--dtype", "float64"]}
+# With sums in float64, an order of devices makes no difference to a float32: equal losses. In bfloat16, it does.
+RUNS = {
+    "resume.py": (["resume.py"], 0.0),
+    "gpt.py": (["gpt.py", "--dtype", "float64"], 0.0),
+    "gpt.py in bfloat16": (["gpt.py"], 2e-3),
+}
 SMALL = ["--batch", "8", "--microbatches", "1"]
 
 
-def command(example: str, folder: Path, devices: int) -> list[str]:
-    options = ["--folder", str(folder), "--devices", str(devices), "--steps", str(STEPS)]
-    return [f"examples/{example}", *options, *EXAMPLES[example]]
+def command(run: str, folder: Path, devices: int) -> list[str]:
+    (example, *options), _ = RUNS[run]
+    return [f"examples/{example}", "--folder", str(folder), "--devices", str(devices), "--steps", str(STEPS), *options]
 
 
 def without_rates(lines: list[str]) -> list[str]:
     return [line.partition("  ")[0] for line in lines]
 
 
-def lines_of(example: str, folder: Path, devices: int, ranks: int = 1) -> list[str]:
+def losses(lines: list[str]) -> list[float]:
+    return [float(line.rpartition(" ")[2]) for line in lines]
+
+
+def lines_of(name: str, folder: Path, devices: int, ranks: int = 1) -> list[str]:
     """What a run prints until it ends."""
-    arguments = command(example, folder, devices)
+    arguments = command(name, folder, devices)
     if ranks > 1:
         done = mpirun(ranks, ["-m", "shardwise.mpi", "--stdout", "0", *arguments], 180)
     else:
@@ -53,10 +65,10 @@ def lines_of(example: str, folder: Path, devices: int, ranks: int = 1) -> list[s
     return without_rates(done.stdout.splitlines())
 
 
-def killed(example: str, folder: Path, draws: random.Random) -> list[str]:
+def killed(name: str, folder: Path, draws: random.Random) -> list[str]:
     """The lines of a run on 8 devices that is killed at a random moment after some steps."""
     lines: list[str] = []
-    run = [sys.executable, *command(example, folder, 8)]
+    run = [sys.executable, *command(name, folder, 8)]
     with subprocess.Popen(run, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for _ in range(draws.randrange(2, STEPS // 2)):
@@ -67,24 +79,27 @@ def killed(example: str, folder: Path, draws: random.Random) -> list[str]:
     return without_rates(lines)
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_a_killed_run_goes_on_with_equal_losses_on_other_devices(example: str, tmp_path: Path) -> None:
-    straight = lines_of(example, tmp_path / "straight", 8)
+@pytest.mark.parametrize("name", RUNS)
+def test_a_killed_run_goes_on_with_equal_losses_on_other_devices(name: str, tmp_path: Path) -> None:
+    tolerance = RUNS[name][1]
+    straight = lines_of(name, tmp_path / "straight", 8)
     assert len(straight) == STEPS
-    before = killed(example, tmp_path / "killed", random.Random(os.environ.get("SHARDWISE_SEED")))
+    before = killed(name, tmp_path / "killed", random.Random(os.environ.get("SHARDWISE_SEED")))
     assert before == straight[: len(before)]
     assert len(before) < STEPS
     found = {}
     for devices, ranks in ((4, 1), (6, 1), (8, 1), (8, 4)):
         folder = tmp_path / f"{devices}-{ranks}"
         shutil.copytree(tmp_path / "killed", folder)
-        found[devices, ranks] = lines_of(example, folder, devices, ranks)
+        found[devices, ranks] = lines_of(name, folder, devices, ranks)
     done = {lines[0].partition(" on ")[0] for lines in found.values()}
     assert len(done) == 1
     last = int(done.pop().removeprefix("resumed after step "))
     # The newest saves ran in a thread: the last one may not have ended.
     assert len(before) - 2 <= last <= len(before) + 1
-    assert [lines[1:] for lines in found.values()] == [straight[last:]] * 4
+    assert found[8, 1][1:] == straight[last:]
+    wanted = losses(straight[last:])
+    assert [losses(lines[1:]) for lines in found.values()] == [pytest.approx(wanted, rel=0, abs=tolerance)] * 4
 
 
 def gpt(*options: str) -> subprocess.CompletedProcess[str]:
@@ -117,24 +132,91 @@ def test_a_run_that_goes_on_with_more_steps_has_one_schedule_and_says_what_diffe
     assert sorted(os.listdir(tmp_path / "run")) == before
 
 
-def test_the_throughput_counts_the_steps_that_ran(tmp_path: Path) -> None:
-    """A print after one step of eight, in a run that was resumed, counts the characters of that step only."""
+def test_a_run_ends_if_its_text_dtype_or_microbatches_are_others(tmp_path: Path) -> None:
+    texts = [tmp_path / "first.txt", tmp_path / "second.txt"]
+    for number, text in enumerate(texts):
+        text.write_text("abc" * 40 + "d" * number)  # other characters, and another number of them
+    crcs = [f"{zlib.crc32(text.read_bytes()):08x}" for text in texts]
+    same = ["--folder", str(tmp_path / "run"), "--batch", "8"]
+    first = gpt(*same, "--text", str(texts[0]), "--dtype", "float32", "--microbatches", "1", "--steps", "1")
+    assert first.returncode == 0, first.stderr
+    second = gpt(*same, "--text", str(texts[1]), "--dtype", "bfloat16", "--microbatches", "2", "--steps", "2")
+    assert second.returncode == 1
+    assert second.stderr == (
+        f"gpt.py: the run in {tmp_path}/run began with --microbatches 1 --dtype float32 --text of CRC-32 {crcs[0]}, "
+        f"got --microbatches 2 --dtype bfloat16 --text of CRC-32 {crcs[1]}; pass the same ones, or another --folder\n"
+    )
+    assert os.listdir(tmp_path / "run") == ["step-1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ("--every 0", "--every must be at least 1, got 0"),
+        ("--batch 0", "--batch must be at least 1, got 0"),
+        ("--devices -1", "--devices must be at least 1, got -1"),
+        ("--microbatches 0", "--microbatches must be at least 1, got 0"),
+        ("--decay-steps 20", "--decay-steps must be at least 21, got 20"),
+        (
+            "--batch 9 --microbatches 2",
+            "--batch must be a multiple of --microbatches, got --batch 9 --microbatches 2",
+        ),
+    ],
+)
+def test_options_that_no_run_can_have_are_errors(
+    capsys: pytest.CaptureFixture[str], example: Any, options: str, error: str
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        example.parsed(options.split())
+    assert raised.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: {error}\n")
+
+
+@pytest.fixture(scope="module")
+def example() -> Any:
+    """The module of `gpt.py`."""
     spec = importlib.util.spec_from_file_location("gpt_example", ROOT / "examples" / "gpt.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
+    return module
+
+
+def options_of(example: Any, folder: Path, options: str) -> argparse.Namespace:
+    fixed = "--devices 2 --batch 4 --microbatches 1 --decay-steps 30 --dtype float32"
+    return example.parsed(["--folder", str(folder), *fixed.split(), *options.split()])  # type: ignore[no-any-return]
+
+
+def test_the_throughput_counts_the_steps_that_ran(tmp_path: Path, example: Any) -> None:
+    """A print after one step of eight, in a run that was resumed, counts the characters of that step only."""
     clock = iter(range(100))
     out = io.StringIO()
-    options = {"text": str(ROOT / "examples" / "gpt.py"), "folder": str(tmp_path), "devices": 2, "batch": 4}
-    options |= {"microbatches": 1, "rate": 1e-3, "decay_steps": 30, "dtype": "float32"}
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
-        patch.setattr(module.time, "perf_counter", lambda: float(next(clock)))
-        module.train(argparse.Namespace(**options, steps=3, every=2))
-        module.train(argparse.Namespace(**options, steps=6, every=4))
+        patch.setattr(example.time, "perf_counter", lambda: float(next(clock)))
+        example.train(options_of(example, tmp_path, "--steps 3 --every 2"))
+        example.train(options_of(example, tmp_path, "--steps 6 --every 4"))
     rates = [line.rpartition("  ")[2] for line in out.getvalue().splitlines() if "loss" in line]
     assert rates == [f"{2 * 4 * 64} characters/s", f"{1 * 4 * 64} characters/s"]
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_a_run_that_goes_on_reads_split_weights_and_moments(tmp_path: Path, example: Any, devices: int) -> None:
+    found: list[Any] = []
+
+    def load(*arguments: Any, **options: Any) -> Any:
+        found.append(sw.load(*arguments, **options))
+        return found[-1]
+
+    example.train(options_of(example, tmp_path, "--steps 1"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(example, "sw", types.SimpleNamespace(**{**vars(sw), "load": load}))
+        example.train(options_of(example, tmp_path, f"--steps 2 --devices {devices}"))
+    arrays = sw.tree.leaves(found[0]["state"])
+    assert {type(array) for array in arrays} == {sw.Array}
+    assert {array.sharding.mesh.size for array in arrays} == {devices}
+    assert not [array.shape for array in arrays if array.nbytes >= 1024 and array.sharding.is_fully_replicated]
 
 
 @pytest.mark.parametrize("text", ["", "b" * 64])
@@ -150,9 +232,9 @@ def test_a_text_that_is_too_short_is_said(tmp_path: Path, text: str) -> None:
 def test_the_loop_of_the_example_is_short() -> None:
     """Progress, throughput, loss, checkpoint and resume are what people copy."""
     source = ast.parse((ROOT / "examples" / "gpt.py").read_text())
-    (train,) = [node for node in source.body if isinstance(node, ast.FunctionDef) and node.name == "train"]
-    assert train.end_lineno is not None
-    assert train.end_lineno - train.lineno + 1 <= 30
+    functions = [node for node in source.body if isinstance(node, ast.FunctionDef)]
+    lines = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    assert lines["train"] + lines["expect_equal"] <= 30
 
 
 def test_a_translation_of_one_step_is_refused() -> None:
