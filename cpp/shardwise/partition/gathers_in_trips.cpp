@@ -53,14 +53,17 @@ bool has_scan_of_all_rows(const Module& local, const MadeStack& stack) {
       inputs, [&](const LoopParts::Input& input) { return input.stack != stack.stack || input.offset == 0; });
 }
 
+// Writes all stacks of one scan at once: a walk through the memory and a new scan for each of 40 stacks would take seconds.
 bool write_next(Module& local, const PassContext& context, const Hardware& hardware) {
-  const std::vector<MadeStack> stacks = made_stacks(local, live_walk(local, context.options.donated), hardware);
-  const auto found = std::ranges::find_if(stacks, [&](const MadeStack& stack) {
-    return std::ranges::any_of(stack.ops, [&](OpId op) { return is_transfer(local, op); }) &&
-           has_scan_of_all_rows(local, stack);
+  std::vector<MadeStack> stacks = made_stacks(local, live_walk(local, context.options.donated), hardware);
+  std::erase_if(stacks, [&](const MadeStack& stack) {
+    return std::ranges::none_of(stack.ops, [&](OpId op) { return is_transfer(local, op); }) ||
+           !has_scan_of_all_rows(local, stack);
   });
-  if (found == stacks.end()) return false;
-  make_rows_in_first_scan(local, *found);
+  if (stacks.empty()) return false;
+  const OpId scan = stacks.front().readers.front();
+  std::erase_if(stacks, [&](const MadeStack& stack) { return stack.readers.front() != scan; });
+  make_rows_in_first_scan(local, stacks);
   return true;
 }
 

@@ -2,6 +2,7 @@
 #include "shardwise/partition/rows_in_trips.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "shardwise/emission/row_of_op.h"
@@ -16,51 +17,59 @@ namespace {
 
 class RowWriter {
  public:
-  RowWriter(Module& local, const MadeStack& stack) : local_(local), stack_(stack), rewrite_(local) {}
+  explicit RowWriter(Module& local) : local_(local), rewrite_(local) {}
 
-  void write() {
-    for (size_t i = 0; i < stack_.readers.size(); ++i) write_in(stack_.readers[i], i > 0, false);
+  void write(const MadeStack& stack) {
+    for (size_t i = 0; i < stack.readers.size(); ++i) write_in(stack.readers[i], std::span(&stack, 1), i > 0, false);
   }
 
-  void write_in_first() {
-    const bool has_others = stack_.readers.size() > 1;
-    const RebuiltScan first = write_in(stack_.readers.front(), false, has_others);
-    if (!has_others) return;
-    const ValueId kept = first.stacks.front();
-    local_.set_part(kept, local_.part(stack_.stack));
-    local_.value(kept).loc = local_.op(stack_.ops.back()).loc;
-    local_.value(kept).origin = local_.value(stack_.stack).origin;
-    rewrite_.hand_over(stack_.stack, kept);
+  void write_in_first(std::span<const MadeStack> stacks) {
+    const RebuiltScan first = write_in(stacks.front().readers.front(), stacks, false, true);
+    size_t next = 0;
+    for (const MadeStack& stack : stacks) {
+      if (!has_other_readers(stack)) continue;
+      const ValueId kept = first.stacks[next++];
+      local_.set_part(kept, local_.part(stack.stack));
+      local_.value(kept).loc = local_.op(stack.ops.back()).loc;
+      local_.value(kept).origin = local_.value(stack.stack).origin;
+      rewrite_.hand_over(stack.stack, kept);
+    }
   }
 
  private:
-  // `keeps`: the rows are an output of the scan, too.
-  RebuiltScan write_in(OpId scan, bool is_again, bool keeps) {
+  static bool has_other_readers(const MadeStack& stack) { return stack.readers.size() > 1; }
+
+  // `keeps`: rows that have other readers are outputs of the scan, too, in the order of the stacks.
+  RebuiltScan write_in(OpId scan, std::span<const MadeStack> stacks, bool is_again, bool keeps) {
     const LoopParts parts = loop_parts(OpView(local_, scan));
     std::vector<LoopParts::Input> inputs = parts.inputs;
     std::vector<ValueId> kept;
-    for (LoopParts::Input& input : inputs) {
-      if (input.stack != stack_.stack) continue;
-      const ValueId old = input.row;
-      input.stack = stack_.source;
-      input.row = add_row_of(local_, parts.body, stack_.source, stack_.dims.front());
-      const ValueId made = made_row(parts.body, input.row, old, is_again);
-      rewrite_.hand_over(old, made);
-      if (keeps && kept.empty()) kept.push_back(made);
+    for (const MadeStack& stack : stacks) {
+      ValueId first;
+      for (LoopParts::Input& input : inputs) {
+        if (input.stack != stack.stack) continue;
+        const ValueId old = input.row;
+        input.stack = stack.source;
+        input.row = add_row_of(local_, parts.body, stack.source, stack.dims.front());
+        const ValueId made = made_row(parts.body, stack, input.row, old, is_again);
+        rewrite_.hand_over(old, made);
+        if (!first) first = made;
+      }
+      if (keeps && has_other_readers(stack)) kept.push_back(first);
     }
     return rebuild_scan(local_, rewrite_, scan, inputs, {}, kept);
   }
 
   // The rows keep their dim while ops make them, with size 1: the attributes of the ops name dims.
-  ValueId made_row(RegionId body, ValueId row, ValueId old, bool is_again) {
-    return rewrite_.insert(rewrite_.begin(body), local_.op(stack_.ops.back()).loc, [&](Builder& builder) {
-      const TypeId first = row_type(local_, local_.value(stack_.source).type, stack_.dims.front());
+  ValueId made_row(RegionId body, const MadeStack& stack, ValueId row, ValueId old, bool is_again) {
+    return rewrite_.insert(rewrite_.begin(body), local_.op(stack.ops.back()).loc, [&](Builder& builder) {
+      const TypeId first = row_type(local_, local_.value(stack.source).type, stack.dims.front());
       ValueId value = build_reshape(builder, row, local_.context().type(first).shape);
-      for (size_t i = 0; i < stack_.ops.size(); ++i) {
-        const OpView op(local_, stack_.ops[i]);
+      for (size_t i = 0; i < stack.ops.size(); ++i) {
+        const OpView op(local_, stack.ops[i]);
         builder.set_loc(local_.op(op.id()).loc, local_.op(op.id()).origin);
         const size_t first_made = local_.op_count();
-        value = emit_row(builder, op, stack_.dims[i + 1], value);
+        value = emit_row(builder, op, stack.dims[i + 1], value);
         if (is_again) mark_new(first_made);
       }
       return build_reshape(builder, value, local_.type(old).shape);
@@ -72,7 +81,6 @@ class RowWriter {
   }
 
   Module& local_;
-  const MadeStack& stack_;
   Rewrite rewrite_;
 };
 
@@ -96,13 +104,13 @@ std::optional<RepeatedRow> make_rows_in_trips(Module& local, const LiveWalk& wal
                         .how = Repeated::kInTrips,
                         .bytes = stack.bytes,
                         .ps = stack.ps};
-  RowWriter(local, stack).write();
+  RowWriter(local).write(stack);
   dce(local, UnusedConstraints::kRemove);
   return row;
 }
 
-void make_rows_in_first_scan(Module& local, const MadeStack& stack) {
-  RowWriter(local, stack).write_in_first();
+void make_rows_in_first_scan(Module& local, std::span<const MadeStack> stacks) {
+  RowWriter(local).write_in_first(stacks);
   dce(local, UnusedConstraints::kRemove);
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "shardwise/analysis/live_bytes.h"
 #include "shardwise/choice/memory/made_stacks.h"
@@ -21,7 +22,8 @@ namespace shardwise {
 // Writes the one that takes the least time for its bytes. None if there is no such stack at the peak.
 std::optional<RepeatedRow> make_rows_in_trips(Module& local, const LiveWalk& walk, const Hardware& hardware);
 
-// The first scan makes the rows in its trips and returns them as a stack for the other readers: nothing is made twice.
-void make_rows_in_first_scan(Module& local, const MadeStack& stack);
+// The scan that reads all of these stacks first makes their rows in its trips and returns them as stacks for the other readers:
+// nothing is made twice.
+void make_rows_in_first_scan(Module& local, std::span<const MadeStack> stacks);
 
 }  // namespace shardwise
