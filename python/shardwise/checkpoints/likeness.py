@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the leaves of ``like`` among those of a checkpoint, by their names, and lists all that differ."""
+"""Finds the leaves of ``like`` among those of a checkpoint, by their names, and lists those that differ."""
 
 from __future__ import annotations
 

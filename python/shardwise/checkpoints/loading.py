@@ -65,8 +65,9 @@ def load(path: Any, like: Any = None, mesh: Any = None, shardings: Any = None, *
             sharding if it has one, any other array becomes a NumPy array, and a Python number takes an array without
             dims as well. Default: dicts, lists, tuples and None as they were saved, with a dict of fields for each
             object of another class.
-        mesh: the mesh of all arrays whose sharding has none. Default: for specs and text in ``shardings``, the default
-            mesh; for arrays, that of ``like`` or the one that they were saved on.
+        mesh: the mesh of all arrays whose sharding has none. Arrays without ``shardings`` keep their axes, and the
+            sub-axes that fit it; where one does not fit, the whole axis takes its place. Default: for specs and text in
+            ``shardings``, the default mesh; for arrays, that of ``like`` or the one that they were saved on.
         shardings: a prefix tree of shardings, as for :func:`device_put`: a :class:`NamedSharding`, a spec, text, or a
             mesh to replicate on. None or :data:`UNSPECIFIED`: as ``like`` says, else as saved.
         step: the step to load. Default: the newest.
@@ -77,8 +78,8 @@ def load(path: Any, like: Any = None, mesh: Any = None, shardings: Any = None, *
 
     Raises:
         FileNotFoundError: no such checkpoint. CheckpointError: files are missing, cut short or damaged, or of a newer
-        format, or ``like`` has other leaves; the message lists them. ShardingError, MeshError: a sharding does not fit.
-        UnsupportedError: in a traced function.
+        format, or ``like`` has other leaves; the message lists up to 8 of a kind. ShardingError, MeshError: a sharding
+        does not fit. UnsupportedError: in a traced function.
 
     >>> import tempfile
     >>> import shardwise as sw
