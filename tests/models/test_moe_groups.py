@@ -146,6 +146,7 @@ def test_three_annotations_give_two_exchanges_and_their_gradients_four() -> None
 
 # With hidden units split too, sums of parts are rounded in another order.
 EVEN = in_turn([m for m in MESHES if m[4] % m[1].size == 0 and not isinstance(m[2], models.Axes)])
+UNEVEN = [m for m in MESHES if m[4] % m[1].size]
 
 
 @pytest.mark.parametrize(("mesh", "axes", "experts", "rows"), [m[1:] for m in EVEN], ids=[m[0] for m in EVEN])
@@ -161,6 +162,27 @@ def test_gather_dispatch_gives_the_bits_of_the_products(mesh: sw.Mesh, axes: Any
     assert programs[0].collectives().total_bytes == programs[1].collectives().total_bytes
     # Of the five products, the dispatch of 2 · G · S · E · C · M flops is gone.
     assert [len(re.findall("dot_general", program.as_text("local"))) for program in programs] == [5, 4]
+
+
+@pytest.mark.parametrize(("mesh", "axes", "experts", "rows"), [m[1:] for m in UNEVEN], ids=[m[0] for m in UNEVEN])
+def test_gather_dispatch_multiplies_where_devices_do_not_divide_the_groups(
+    mesh: sw.Mesh, axes: Any, experts: int, rows: int
+) -> None:
+    config = models.MoEConfig(experts, 16, 24, dispatch="gather")
+    args = case(config, rows, 24)
+    program = sw.jit(layer(config, axes), mesh=mesh).lower(*args).compile()
+    products = sw.jit(layer(config, axes, dispatch="einsum"), mesh=mesh)
+    np.testing.assert_array_equal(np.asarray(program.run(*args)), np.asarray(products(*args)))
+    assert len(re.findall("dot_general", program.as_text("local"))) == 5
+
+
+def test_gather_dispatch_with_groups_and_experts_apart_rounds_alike() -> None:
+    mesh, axes = sw.Mesh({"x": 4, "y": 2}), models.Axes("x", "y")
+    args = case(CONFIG, 8, 24)
+    products, gathered = (
+        np.asarray(sw.jit(layer(CONFIG, axes, dispatch=form), mesh=mesh)(*args)) for form in ("einsum", "gather")
+    )
+    assert np.max(np.abs(gathered - products)) <= 1e-14 * np.max(np.abs(products))
 
 
 def test_gather_dispatch_has_the_gradients_of_the_products() -> None:

@@ -8,19 +8,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError, ShardingError, composed
+from ..recording.tracing import current_trace
 from ..shardings.mesh import Mesh
 
 __all__ = ["Axes", "MoEConfig", "TransformerConfig", "axes_of"]
 
 AxisNames = str | tuple[str, ...] | None
+MOST_SLOTS = 1.25  # times what the gate can fill
 _PACKAGE = __name__.split(".")[0]
 
 
@@ -61,6 +64,19 @@ class Axes:
         return any(axes is not None for axes in (self.groups, self.experts, self.hidden))
 
 
+def mesh_of(x: Any) -> Mesh | None:
+    """The mesh of the trace, or outside of :func:`shardwise.jit` that of ``x``; None without one."""
+    trace = current_trace()
+    return trace.mesh if trace is not None else getattr(getattr(x, "sharding", None), "mesh", None)
+
+
+def devices_along(mesh: Mesh | None, axes: AxisNames) -> int:
+    """The number of devices along mesh axes. An axis that the mesh lacks counts 1: it is the error of ``split``."""
+    if mesh is None or axes is None:
+        return 1
+    return math.prod(mesh.shape.get(name, 1) for name in ((axes,) if isinstance(axes, str) else axes))
+
+
 def axes_of(axes: Any) -> Axes:
     """``axes``, or one name or tuple of names as the axes of both groups and experts (Algorithm 2's D devices)."""
     if isinstance(axes, Axes):
@@ -76,6 +92,16 @@ def positive(what: str, **sizes: Any) -> None:
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ShapeError(message(what, f"{name} must be an integer of at least 1", repr(size)))
+
+
+def _check_choice(what: str, name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(message(what, f"{name} must be {' or '.join(map(repr, known))}", repr(value)))
+
+
+def check_dispatch(what: str, dispatch: Any) -> None:
+    """Raise ValueError unless it is a way of dispatching tokens."""
+    _check_choice(what, "dispatch", dispatch, ("einsum", "gather"))
 
 
 @dataclass(frozen=True)
@@ -120,10 +146,8 @@ class MoEConfig:
             positive(what, capacity=self.capacity)
         if self.group_size is not None:
             positive(what, group_size=self.group_size)
-        for name, known in (("gate", ("gshard", "lingvo")), ("dispatch", ("einsum", "gather"))):
-            if getattr(self, name) not in known:
-                must_hold = f"{name} must be {' or '.join(map(repr, known))}"
-                raise ValueError(message(what, must_hold, repr(getattr(self, name))))
+        _check_choice(what, "gate", self.gate, ("gshard", "lingvo"))
+        check_dispatch(what, self.dispatch)
         if self.top_k not in (1, 2):
             raise ValueError(message(what, "top_k must be 1 or 2", repr(self.top_k)))
         if self.experts < self.top_k:
@@ -151,6 +175,10 @@ class MoEConfig:
         """
         return self.experts * self.capacity_for(group_size) / group_size
 
+    def has_empty_slots(self, group_size: int) -> bool:
+        """Whether a token has more than 1.25 times the slots that the capacity factor asks for."""
+        return self.slots_per_token(group_size) > MOST_SLOTS * self.top_k * self.capacity_factor
+
     @property
     def aux_factor(self) -> float:
         """The number that makes the auxiliary loss 1 under even load: E², or 1 for the gate of Lingvo."""
@@ -161,7 +189,7 @@ class MoEConfig:
         if mesh is None or axes.experts is None:
             return
         names = (axes.experts,) if isinstance(axes.experts, str) else axes.experts
-        devices = math.prod(mesh.shape.get(name, 1) for name in names)  # an unknown name is split's error
+        devices = devices_along(mesh, axes.experts)
         if self.experts % devices:
             raise ShapeError(
                 message(
@@ -171,6 +199,23 @@ class MoEConfig:
                     f"use {devices * max(1, round(self.experts / devices))} experts, or fewer axes for them",
                 )
             )
+
+
+def papers_layer(experts: int, length: int, **options: Any) -> MoEConfig:
+    """The MoE layer of appendix A.2, with groups of whole sequences whose tokens fill its slots.
+
+    C = 2S/E is 2 for S = E; smaller groups would leave slots empty, for which D < S stands in section 3.1. Where
+    ``length`` does not divide E, the group is the first multiple of it from there on without many empty slots.
+
+    >>> papers_layer(2048, 128).group_size, papers_layer(2048, 100).group_size
+    (2048, 2000)
+    """
+    layer = MoEConfig(experts, 1024, 8192, **options)
+    positive("gshard", length=length)
+    if "group_size" in options or layer.capacity is not None:
+        return layer
+    sizes = itertools.count(length * max(1, experts // length), length)
+    return replace(layer, group_size=next(size for size in sizes if not layer.has_empty_slots(size)))
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,16 @@ def at_least_float32(x: Any) -> Any:
 
 
 def einsum(subscripts: str, *operands: Any) -> Any:
-    """``np.einsum`` by matrix products where NumPy supports them."""
-    return np.einsum(subscripts, *operands, optimize=True)
+    """``np.einsum`` by matrix products where NumPy supports them, in the dtype of the operands.
+
+    NumPy's einsum supports bfloat16 in some products only, and returns float32. Narrow arrays are
+    multiplied in float32.
+    """
+    dtype = np.result_type(*(operand.dtype for operand in operands))
+    if dtype.itemsize < 4 and all(isinstance(operand, np.ndarray) for operand in operands):
+        operands = tuple(at_least_float32(operand) for operand in operands)
+    product = np.einsum(subscripts, *operands, optimize=True)
+    return product if product.dtype == dtype else product.astype(dtype)
 
 
 def one_hot(indices: Any, size: int) -> Any:

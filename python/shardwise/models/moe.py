@@ -18,13 +18,22 @@ from ..errors import ShapeError, ShardingWarning, warn
 from ..manual import manual
 from ..recording.tracing import current_trace
 from ..shardings.partition_spec import PartitionSpec
-from .configs import Axes, AxisNames, MoEConfig, axes_of, message, users_line
+from .configs import (
+    MOST_SLOTS,
+    Axes,
+    AxisNames,
+    MoEConfig,
+    axes_of,
+    check_dispatch,
+    devices_along,
+    mesh_of,
+    message,
+    users_line,
+)
 from .gating import top_gating
 from .layers import as_operand, at_least_float32, einsum, replicate_weight, shard_weight, softmax, split_dim
 
 __all__ = ["moe_layer"]
-
-MOST_SLOTS = 1.25  # times what the gate can fill
 
 
 def moe_layer(
@@ -46,7 +55,9 @@ def moe_layer(
         axes: one name or a tuple of names for both groups and experts, or :class:`Axes`. None adds no annotations.
         random: a key, or numbers from [0, 1) for each token, as in :func:`top_gating`.
         mask: as in :func:`top_gating`, for each token.
-        dispatch: ``"einsum"`` or ``"gather"``; None for the configuration's. Both give the same bits.
+        dispatch: ``"einsum"`` or ``"gather"``; None for the configuration's. Both give the same bits, except where
+            groups and experts are split over different axes, or hidden units are split: there, sums may be rounded in
+            another order. Where the devices do not divide the groups, ``"gather"`` multiplies as ``"einsum"`` does.
 
     Returns:
         The output in the shape and dtype of ``x``; the auxiliary loss of each group (G,); and the statistics of
@@ -54,6 +65,7 @@ def moe_layer(
 
     Raises:
         ShapeError: the shapes do not fit, or the devices along the axes do not divide the experts.
+        ValueError: another ``dispatch``.
 
     With ``axes``, tokens are split by group and weights by expert. The only communication is an all-to-all to the
     experts and one back. The gate of dtypes below float32 is computed in float32. A warning tells when the capacity,
@@ -62,16 +74,20 @@ def moe_layer(
     Source: GShard, Algorithm 2 and section 3.2; line numbers refer to Algorithm 2.
     """
     axes = axes_of(axes)
+    dispatch = config.dispatch if dispatch is None else dispatch
+    check_dispatch("moe_layer", dispatch)
     _check_layer(params, x, config, axes)
     shape = tuple(x.shape)
     x, random, mask = _in_groups(x, random, mask, config, axes)
     _warn_of_empty_slots(config, x.shape[1])
+    # Else a device has parts of the rows of others' groups, and the manual region cannot be cut.
+    groups_are_whole = x.shape[0] % devices_along(mesh_of(x), axes.groups) == 0
     gate = replicate_weight(params["gate"], axes)
     wi = shard_weight(params["wi"], axes, axes.experts, None, axes.hidden)
     wo = shard_weight(params["wo"], axes, axes.experts, axes.hidden, None)
     gates = softmax(at_least_float32(einsum("gsm,me->gse", x, as_operand(gate, x))))  # line 1
     combine, to_slots, aux, statistics = top_gating(gates, config, random, mask)  # line 2
-    if (dispatch or config.dispatch) == "gather":
+    if dispatch == "gather" and groups_are_whole:
         dispatched = _gathered(to_slots, x, axes)
     else:
         dispatched = einsum("gsec,gsm->egcm", to_slots.astype(x.dtype), x)  # line 3
@@ -109,8 +125,8 @@ def _in_groups(x: Any, random: Any, mask: Any, config: MoEConfig, axes: Axes) ->
 def _warn_of_empty_slots(config: MoEConfig, size: int) -> None:
     most = MOST_SLOTS * config.top_k * config.capacity_factor
     slots = config.slots_per_token(size)
-    if config.capacity is None and slots > most:
-        enough = next(s for s in itertools.count(size + 1) if config.slots_per_token(s) <= most)
+    if config.capacity is None and config.has_empty_slots(size):
+        enough = next(s for s in itertools.count(size + 1) if not config.has_empty_slots(s))
         warn(
             "moe_layer",
             f"a token should have at most {most:.3g} slots, of which it fills {config.top_k}",
@@ -153,5 +169,4 @@ def _check_layer(params: dict[str, Any], x: Any, config: MoEConfig, axes: Axes) 
             raise ShapeError(
                 message("moe_layer", f"{name} must have the shape {shape}", tuple(params[name].shape), way_out)
             )
-    trace = current_trace()
-    config.check_mesh(trace.mesh if trace is not None else getattr(getattr(x, "sharding", None), "mesh", None), axes)
+    config.check_mesh(mesh_of(x), axes)
