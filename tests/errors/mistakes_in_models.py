@@ -173,6 +173,41 @@ def dropout_of_everything() -> None:
     translation.TranslationConfig(4, CONFIG, dropout=1)
 
 
+@row(TypeError, r"TranslationConfig: moe must be a MoEConfig, got NoneType None")
+def no_layer_of_experts() -> None:
+    translation.TranslationConfig(4, None)  # type: ignore[arg-type]
+
+
+@row(ValueError, r"TranslationConfig: decoding_capacity_factor must be a positive number, got nan")
+def a_capacity_that_is_no_number() -> None:
+    translation.TranslationConfig(4, CONFIG, decoding_capacity_factor=float("nan"))
+
+
+@row(ValueError, r"TranslationConfig: eos must be a token of both vocabularies, from 0 to 8, got 300")
+def an_end_outside_of_the_vocabulary() -> None:
+    translation.TranslationConfig(4, CONFIG, source_vocabulary=20, target_vocabulary=9, eos=300)
+
+
+@row(ValueError, r"TranslationConfig: pad must be a token of both vocabularies, from 0 to 4, got 5")
+def padding_outside_of_the_sources_vocabulary() -> None:
+    translation.TranslationConfig(4, CONFIG, source_vocabulary=5, target_vocabulary=9, pad=5)
+
+
+@row(ValueError, r"TranslationConfig: bos must be a token of the target's vocabulary, from 0 to 8, got 9")
+def a_start_outside_of_the_targets_vocabulary() -> None:
+    translation.TranslationConfig(4, CONFIG, source_vocabulary=20, target_vocabulary=9, bos=9)
+
+
+@row(ValueError, r"TranslationConfig: pad, bos and eos must be three different tokens, got 2, 1 and 2")
+def an_end_that_is_padding() -> None:
+    translation.TranslationConfig(4, CONFIG, pad=2)
+
+
+@row(sw.ShapeError, r"TranslationConfig: dense_hidden_dim must be an integer of at least 1, got 0")
+def a_dense_layer_without_hidden_units() -> None:
+    translation.TranslationConfig(4, CONFIG, dense_hidden_dim=0)
+
+
 @row(sw.DTypeError, r"TranslationConfig: activations must be a floating dtype, got 'int32'")
 def activations_of_integers() -> None:
     translation.TranslationConfig(4, CONFIG, activations="int32")
@@ -183,12 +218,12 @@ def devices_that_do_not_divide_the_experts_of_a_translation() -> None:
     PAIRS.parameter_bytes_per_device(3)
 
 
-@row(sw.ShapeError, r"encode: source must be \(B, S\) with at most 64 tokens, got shape \(4,\); cut the sentences")
+@row(sw.ShapeError, r"encode: source must be an integer array of shape \(batch, length\), got int32\[4\]")
 def one_source_sentence_without_its_batch() -> None:
     translation.encode(PAIRS_PARAMS, SENTENCES[:, 0], PAIRS)
 
 
-@row(sw.ShapeError, r"decode: target must be \(B, T\) with at most 5 tokens, got shape \(4, 6\); cut the sentences")
+@row(sw.ShapeError, r"translation: target must be \(B, T\) with at most 5 tokens, got shape \(4, 6\); cut the sent")
 def target_sentences_that_are_too_long() -> None:
     translation.translation(PAIRS_PARAMS, SENTENCES, SENTENCES, PAIRS)
 
@@ -218,12 +253,27 @@ def no_beams() -> None:
     translation.flat_beam_search(PAIRS_PARAMS, SENTENCES, PAIRS, beams=0)
 
 
+@row(ValueError, r"beam_search: alpha must be finite, got nan")
+def lengths_to_the_power_of_nan() -> None:
+    translation.beam_search(PAIRS_PARAMS, SENTENCES, PAIRS, alpha=float("nan"))
+
+
+@row(sw.ShapeError, r"decode: memory must be the encoded source, of shape \(4, 6, 4\), got float64\[4, 6, 5\]; pass")
+def memory_of_another_width() -> None:
+    translation.decode(PAIRS_PARAMS, SENTENCES[:, :5], np.ones((4, 6, 5)), SENTENCES, PAIRS)
+
+
+@row(ValueError, r"moe_layer: dispatch must be 'einsum' or 'gather', got 'gathr'")
+def a_misspelt_dispatch() -> None:
+    models.moe_layer(PARAMS, TOKENS, CONFIG, dispatch="gathr")
+
+
 @row(ValueError, r"beam_search: gap must not be negative, got -1")
 def negative_gap() -> None:
     translation.beam_search(PAIRS_PARAMS, SENTENCES, PAIRS, gap=-1)
 
 
-@row(sw.ShapeError, r"train_step: accumulate must be at least 1, got 0")
+@row(sw.ShapeError, r"train_step: accumulate must be an integer of at least 1, got 0")
 def accumulation_of_no_part() -> None:
     translation.train_step(PAIRS, sw.optim.sgd(0.1), accumulate=0)
 

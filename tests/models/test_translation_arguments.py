@@ -17,6 +17,7 @@ CONFIG = cases.small(target_length=4)
 PARAMS = translation.init(np.random.default_rng(0), CONFIG)
 SOURCE = np.array([[5, 6, 2], [3, 2, 0]])
 SGD = sw.optim.sgd(0.1)
+MEMORY = np.ones((2, 3, 8))
 TOKENS = r"source must be an integer array of shape \(batch, length\)"
 
 
@@ -28,6 +29,9 @@ def step(params: Any, source: Any, target: Any = SOURCE, key: Any = None) -> Any
 CALLS: dict[str, Any] = {
     "loss": lambda params, source, key=None: translation.loss(params, source, SOURCE, CONFIG, key=key),
     "train_step": lambda params, source, key=None: step(params, source, key=key),
+    "encode": lambda params, source, key=None: translation.encode(params, source, CONFIG, key=key),
+    "decode": lambda params, source, key=None: translation.decode(params, SOURCE, MEMORY, source, CONFIG, key=key),
+    "translation": lambda params, source, key=None: translation.translation(params, source, SOURCE, CONFIG, key=key),
     "greedy": lambda params, source: translation.greedy(params, source, CONFIG),
     "sample": lambda params, source, key=None: translation.sample(
         params, source, CONFIG, sw.random.key(0) if key is None else key
@@ -55,7 +59,7 @@ def test_wrong_parameters_and_tokens_are_named_by_the_call(what: str) -> None:
             call(*arguments)
 
 
-@pytest.mark.parametrize("what", ["loss", "train_step", "sample"])
+@pytest.mark.parametrize("what", ["loss", "train_step", "sample", "encode", "decode", "translation"])
 @pytest.mark.parametrize("key", [3, "a", np.ones(3), np.ones(2)])
 def test_a_key_must_be_one(what: str, key: Any) -> None:
     with pytest.raises(sw.DTypeError, match=rf"^{what}: key must be a random key, uint32\[2\], got "):
@@ -75,6 +79,13 @@ def test_targets_optimizers_states_and_configurations_are_checked() -> None:
         (ValueError, "init_state: params must have 'source'", lambda: translation.init_state({}, SGD)),
         (ValueError, "train_step: state must have 'params', 'optimizer', 'step', got ",
          lambda: make(CONFIG, SGD)({}, SOURCE, SOURCE, None)),
+        (TypeError, "train_step: config must be a TranslationConfig, got NoneType None", lambda: make(None, SGD)),
+        (sw.ShapeError, "train_step: accumulate must be an integer of at least 1, got '2'",
+         lambda: make(CONFIG, SGD, accumulate="2")),
+        (ValueError, "decode: tokens of target must be from 0 to 18, got 25; ",
+         lambda: translation.decode(PARAMS, SOURCE + 19, MEMORY, SOURCE, CONFIG)),
+        (sw.ShapeError, "decode: memory must be the encoded source, of shape (2, 3, 8), got float64[2, 2, 8]",
+         lambda: translation.decode(PARAMS, SOURCE, MEMORY[:, :2], SOURCE, CONFIG)),
         (TypeError, "greedy: config must be a TranslationConfig, got NoneType None",
          lambda: translation.greedy(PARAMS, SOURCE, None)),
         (sw.ShapeError, "greedy: steps must be at most target_length, 4, got 9",

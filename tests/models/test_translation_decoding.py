@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import shardwise as sw
 from shardwise import models
 from shardwise.models import translation
+from shardwise.models.translation import steps
 from tests.models import translation_cases as cases
 from tests.support.run_seed import in_turn, is_whole
 
@@ -120,6 +122,88 @@ def test_keys_and_values_are_split_without_other_axes() -> None:
         assert ['[{}, {"x"}, {}, {}]' in text for text in texts] == [False, True]
         with pytest.raises(sw.ShardingError, match='an axis must be of mesh @mesh, got "z"'):
             sw.jit(lambda p, s, f=search: f(p, s, config, cache_spec=sw.P("z")), mesh=mesh)(params, source)
+
+
+# ---- capacity in decoding -------------------------------------------------------------------------------------------
+
+
+def test_without_drops_scores_are_those_of_the_whole_decoder() -> None:
+    config = cases.small(layers=8, target_length=5)
+    params, source = random_model(2, config, rows=3)
+    roomy = replace(config, decoding_capacity_factor=12.0)  # 24 experts: room for all tokens in each of them
+    for search in (translation.greedy, translation.beam_search, translation.flat_beam_search):
+        alone, grouped = (search(params, source, c) for c in (config, roomy))
+        np.testing.assert_array_equal(grouped.tokens, alone.tokens)
+        np.testing.assert_allclose(grouped.scores, alone.scores, rtol=1e-12)
+    found = translation.greedy(params, source, roomy)
+    expected = [
+        sum(cases.next_log_probabilities(params, source[i : i + 1], tokens[:t], config)[tokens[t]] for t in range(n))
+        for i, (n, tokens) in enumerate(zip(found.lengths[:, 0], found.tokens[:, 0].tolist()))
+    ]
+    np.testing.assert_allclose(found.scores[:, 0], expected, rtol=1e-12)
+
+
+def test_full_experts_drop_alike_in_both_searches_and_on_a_mesh() -> None:
+    config = cases.small(target_length=4, decoding_capacity_factor=1.0)
+    params, source = random_model(1, config, rows=8)
+    flat, reordered = (f(params, source, config) for f in (translation.flat_beam_search, translation.beam_search))
+    np.testing.assert_array_equal(flat.tokens, reordered.tokens)
+    np.testing.assert_allclose(flat.scores, reordered.scores, rtol=1e-12)
+    roomy = translation.flat_beam_search(params, source, replace(config, decoding_capacity_factor=None))
+    assert np.max(np.abs(flat.scores - roomy.scores)) > 1e-3
+    # Each of two devices is a batch of its own.
+    parts = [translation.flat_beam_search(params, source[rows], config) for rows in (slice(4), slice(4, 8))]
+    run = sw.jit(lambda p, s: translation.flat_beam_search(p, s, config, axes="x"), mesh=sw.Mesh({"x": 2}))
+    found = run(params, source)
+    np.testing.assert_array_equal(np.asarray(found.tokens), np.concatenate([part.tokens for part in parts]))
+    np.testing.assert_allclose(np.asarray(found.scores), np.concatenate([part.scores for part in parts]), rtol=1e-12)
+
+
+def test_tokens_of_done_sentences_take_no_slots() -> None:
+    config = cases.small(decoding_capacity_factor=0.01)  # one slot for each expert
+    params, source = random_model(0, config, rows=1)
+    many = np.repeat(source, 6, axis=0)
+    found = {}
+    for rows, live in ((1, [1]), (6, [0, 0, 0, 0, 0, 1]), (6, [1, 1, 1, 1, 1, 1])):
+        prepared = steps.prepare(params, many[:rows], config, models.Axes())
+        moe = steps.decoding_moe("test", config, None, many[:rows], 1, models.Axes())
+        decoder = steps.Decoder(params, config, moe, models.Axes(), None)
+        tokens, zero = np.full((rows, 1), config.bos), np.zeros((rows, 1), np.int32)
+        visible, going_on = np.ones((rows, 1, 1), np.bool_), np.array(live, np.bool_)[:, None]
+        logits, _ = decoder(prepared, decoder.empty(prepared, 1), tokens, zero, np.int32(0), visible, going_on)
+        found[sum(live), rows] = logits[-1]
+    np.testing.assert_allclose(found[1, 6], found[1, 1], rtol=1e-12)
+    assert np.max(np.abs(found[6, 6] - found[1, 1])) > 1e-3
+
+
+@pytest.mark.parametrize("search", [translation.beam_search, translation.flat_beam_search])
+def test_the_papers_models_exchange_two_slots_for_a_token(search: Any) -> None:
+    config = replace(translation.configs["600B"], layers=4)
+
+    def exchanges(factor: float | None, sentences: int) -> list[tuple[str, float]]:
+        """The all-to-alls of a step with 4 beams, and this many sentences a device."""
+        chosen = replace(config, decoding_capacity_factor=factor)
+        run = sw.jit(lambda p, s: search(p, s, chosen, axes="x"), mesh=sw.Mesh({"x": 2048}), out_shardings=sw.P("x"))
+        source = sw.ShapeDtypeStruct((2048 * sentences, 128), np.int32)
+        rows = run.lower(translation.shapes(chosen), source).compile().collectives()
+        return [(row.kind, row.bytes) for row in rows if row.bound == "per trip" and row.shape != ()]
+
+    assert config.decoding_capacity_factor == 1
+    # 256 sentences are 1,024 tokens: one slot of 1,024 floats of each expert is two slots for each token.
+    assert exchanges(1.0, 256) == [("all_to_all", 2 * 1024 * 1024 * 4 * 2047 / 2048)] * 2
+    assert exchanges(1.0, 16) == [("all_to_all", 2048 * 1024 * 4 * 2047 / 2048)] * 2
+    text = f"^{search.__name__}: a new token should have at most 32 slots, of which it fills 2, got 2048: .* set decod"
+    with pytest.warns(sw.ShardingWarning, match=text) as warned:
+        assert exchanges(None, 16) == [("all_to_all", 64 * 2048 * 1024 * 4 * 2047 / 2048)] * 2
+    assert warned[0].filename == __file__
+
+
+def test_a_warning_tells_of_too_few_sentences() -> None:
+    config = cases.small(moe=models.MoEConfig(256, 4, 4, capacity=8), decoding_capacity_factor=1.0)
+    params, source = random_model(0, config, rows=4)
+    text = "^greedy: .* got 64: 256 experts of capacity 1 for groups of 4; decode more sentences at a time on each"
+    with pytest.warns(sw.ShardingWarning, match=text):
+        translation.greedy(params, source, config)
 
 
 # ---- sampling -------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ rows of the cache. Its attention is k times longer: it reads the bytes that the 
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..layers import split_dim
 from .checks import check_call
 from .config import TranslationConfig
 from .sampling import Translations, checked_steps
-from .steps import IMPOSSIBLE, Decoder, Prepared, prepare
+from .steps import IMPOSSIBLE, Decoder, Prepared, decoding_moe, prepare
 
 __all__ = ["beam_search", "flat_beam_search"]
 
@@ -60,7 +61,7 @@ def flat_beam_search(
 
     Raises:
         ShapeError: ``beams`` or ``steps`` are below 1, or ``steps`` above ``config.target_length``.
-        ValueError: ``gap`` or ``eos_margin`` are negative.
+        ValueError: ``gap`` or ``eos_margin`` are negative, or ``alpha`` is not finite.
 
     All steps run in one ``while_loop``. The result of a sentence that is done does not change while others go on.
 
@@ -104,8 +105,11 @@ class _Layout(Protocol):
     def start(self) -> State:
         """The state before the first step."""
 
-    def extend(self, state: State, tokens: Any, t: Any) -> tuple[Any, State]:
-        """Log-probabilities (B, k, V) after the new tokens (B, k) of step ``t``, and the state with them."""
+    def extend(self, state: State, tokens: Any, t: Any, live: Any) -> tuple[Any, State]:
+        """Log-probabilities (B, k, V) after the new tokens (B, k) of step ``t``, and the state with them.
+
+        ``live`` (B, k), bool, are the hypotheses that exist, in sentences that are not done.
+        """
 
     def trace(self, state: State) -> Any:
         """What tells the tokens of each hypothesis: (B, k, ...)."""
@@ -134,14 +138,14 @@ class _Flat:
             "cache": self._decoder.empty(self._prepared, rows),
         }
 
-    def extend(self, state: State, tokens: Any, t: Any) -> tuple[Any, State]:
+    def extend(self, state: State, tokens: Any, t: Any, live: Any) -> tuple[Any, State]:
         rows = np.arange(self._beams * self._steps, dtype=np.int32, like=tokens)
         own = rows == (t * self._beams + np.arange(self._beams, dtype=np.int32, like=tokens))[:, None]
         mask = state["mask"] | own
         first = t * self._beams
         history = lax.dynamic_update_slice(state["history"], tokens, (np.zeros((), np.int32), first))
         places = np.sum(mask, axis=-1, dtype=np.int32) - 1
-        found, cache = self._decoder(self._prepared, state["cache"], tokens, places, first, mask)
+        found, cache = self._decoder(self._prepared, state["cache"], tokens, places, first, mask, live)
         return found, {"history": history, "mask": mask, "cache": cache}
 
     def trace(self, state: State) -> Any:
@@ -174,13 +178,15 @@ class _Reordered:
             "cache": self._decoder.empty(self._prepared, self._steps),
         }
 
-    def extend(self, state: State, tokens: Any, t: Any) -> tuple[Any, State]:
+    def extend(self, state: State, tokens: Any, t: Any, live: Any) -> tuple[Any, State]:
         zero = np.zeros((), np.int32)
         history = lax.dynamic_update_slice(state["history"], tokens[..., None], (zero, zero, t))
         new = tokens.reshape(-1, 1)
         earlier = np.arange(self._steps, dtype=np.int32, like=tokens) <= t
         visible = np.broadcast_to(earlier, (new.shape[0], 1, self._steps))
-        found, cache = self._decoder(self._prepared, state["cache"], new, np.zeros_like(new) + t, t, visible)
+        found, cache = self._decoder(
+            self._prepared, state["cache"], new, np.zeros_like(new) + t, t, visible, live.reshape(-1, 1)
+        )
         return found.reshape(*tokens.shape, -1), {"history": history, "cache": cache}
 
     def trace(self, state: State) -> Any:
@@ -207,15 +213,18 @@ def _search(what: str, layout_of: type[_Layout], given: tuple[Any, ...], options
     beams, steps, alpha, gap, eos_margin = options
     check_call(what, params, source, config)
     positive(what, beams=beams)
+    if not math.isfinite(alpha):
+        raise ValueError(message(what, "alpha must be finite", repr(alpha)))
     for name, value in (("gap", gap), ("eos_margin", 0 if eos_margin is None else eos_margin)):
         if not value >= 0:
             raise ValueError(message(what, f"{name} must not be negative", repr(value)))
     count = checked_steps(what, steps, config)
-    decoder = Decoder(params, config, moe, axes, cache_spec)
+    decoder = Decoder(params, config, decoding_moe(what, config, moe, source, beams, axes), axes, cache_spec)
     layout = layout_of(decoder, prepare(params, source, config, axes), source, (beams, count), axes)
 
     def step(state: State) -> State:
-        found, placed = layout.extend(state["hypotheses"], state["tokens"], state["t"])
+        live = state["open"][:, None] & (state["score"] > NEVER / 2)
+        found, placed = layout.extend(state["hypotheses"], state["tokens"], state["t"], live)
         best = _merged(state, layout.trace(placed), _ended(state, found, config.eos, alpha, eos_margin))
         score, parent, tokens = _going_on(state["score"], found, config.eos)
         # The best live hypothesis cannot win any more when it is far below the least likely of those that ended.

@@ -12,7 +12,7 @@ from ...errors import DTypeError, ShapeError, described, shown
 from ..configs import message
 from .config import TranslationConfig
 
-__all__ = ["check_call", "check_dict", "check_optimizer", "check_params"]
+__all__ = ["check_call", "check_config", "check_dict", "check_memory", "check_optimizer", "check_params"]
 
 
 def check_call(
@@ -29,8 +29,7 @@ def check_call(
         TypeError: no configuration or parameters. DTypeError, ShapeError: tokens or a key of another dtype or shape.
         ValueError: parameters are missing, or a known token is outside of the vocabulary.
     """
-    if not isinstance(config, TranslationConfig):
-        raise TypeError(message(what, "config must be a TranslationConfig", described(config)))
+    check_config(what, config)
     check_params(what, params)
     if not config.tied:
         check_dict(what, "params", params, ("output",))
@@ -43,6 +42,20 @@ def check_call(
     if key is not None and (tuple(getattr(key, "shape", ())) != (2,) or key.dtype != np.uint32):
         rule, way_out = "key must be a random key, uint32[2]", "make one with sw.random.key(seed)"
         raise DTypeError(message(what, rule, described(key), way_out))
+
+
+def check_config(what: str, config: Any) -> None:
+    """Raise TypeError unless it is a configuration."""
+    if not isinstance(config, TranslationConfig):
+        raise TypeError(message(what, "config must be a TranslationConfig", described(config)))
+
+
+def check_memory(what: str, memory: Any, source: Any, config: TranslationConfig) -> None:
+    """Raise ShapeError unless the encoded source has the sentences, tokens and width of ``source`` (B, S)."""
+    wanted = (*source.shape, config.moe.model_dim)
+    if tuple(getattr(memory, "shape", ())) != wanted:
+        rule = f"memory must be the encoded source, of shape {wanted}"
+        raise ShapeError(message(what, rule, described(memory), "pass the result of encode for this source"))
 
 
 def check_params(what: str, params: Any) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import is_float
-from ...errors import DTypeError, ShapeError
-from ..configs import MoEConfig, message, positive
+from ...errors import DTypeError, ShapeError, described
+from ..configs import MoEConfig, message, papers_layer, positive
 
 __all__ = ["TranslationConfig", "configs"]
 
@@ -31,6 +31,8 @@ class TranslationConfig:
         layers: the layers of encoder and decoder together: half of them each, in pairs of a dense layer and one of
             experts. A multiple of 4.
         moe: the configuration of the MoE layers; the dense layers have the same sizes.
+        dense_hidden_dim: makes a model without experts: the second layer of each pair is dense, too, with this many
+            hidden units. ``moe.top_k * moe.hidden_dim`` computes as much for a token as its experts do. None: experts.
         heads, head_dim: the number and the size of attention heads.
         source_vocabulary, target_vocabulary: the numbers of different tokens.
         source_length, target_length: the largest numbers of tokens of a sentence.
@@ -38,14 +40,21 @@ class TranslationConfig:
         label_smoothing: as ``smoothing`` of :func:`shardwise.models.cross_entropy`.
         tied: whether the table of the target's embedding is also the last layer.
         aux_weight: the contribution of the auxiliary loss under even load of the experts.
+        decoding_capacity_factor: how decoding routes new tokens to experts. None: the new tokens of a sentence are a
+            group, with room for all of them in every expert. No token is dropped, and no sentence changes another
+            one's translation, but each token has as many slots as there are experts. A number: the new tokens of all
+            sentences of a device are a group, with a capacity from this factor, as in training. Full experts drop
+            tokens, and which ones depends on the batch and the devices.
         activations: the dtype of activations, and of weights where they enter a product; None for the dtype of the
             weights. ``"bfloat16"`` with float32 weights is mixed precision: norms, softmaxes, the loss and the update
             stay in float32, and a weight that is gathered for a product is gathered in bfloat16.
-        pad, bos, eos: the tokens of padding, of the start, and of the end of a sentence.
+        pad, bos, eos: the tokens of padding, of the start, and of the end of a sentence: three different ones. ``pad``
+            and ``eos`` are in both vocabularies, ``bos`` is in the target's.
 
     Raises:
-        ShapeError: a size below 1, or layers that are no multiple of 4. ValueError: a rate outside of [0, 1), or a
-            negative weight. DTypeError: ``activations`` is no floating dtype.
+        ShapeError: a size below 1, or layers that are no multiple of 4. ValueError: a rate outside of [0, 1), a
+            negative weight, a factor that is not positive, or wrong special tokens. DTypeError: ``activations`` is no
+            floating dtype. TypeError: ``moe`` is no MoEConfig.
 
     Source: GShard, section 4.3 and appendix A.2.
     """
@@ -62,7 +71,9 @@ class TranslationConfig:
     label_smoothing: float = 0.0
     tied: bool = False
     aux_weight: float = 0.01
+    decoding_capacity_factor: float | None = None
     activations: str | None = None
+    dense_hidden_dim: int | None = None
     pad: int = 0
     bos: int = 1
     eos: int = 2
@@ -71,6 +82,10 @@ class TranslationConfig:
         what = "TranslationConfig"
         names = ("layers", "heads", "head_dim", "source_vocabulary", "target_vocabulary")
         positive(what, **{name: getattr(self, name) for name in (*names, "source_length", "target_length")})
+        if not isinstance(self.moe, MoEConfig):
+            raise TypeError(message(what, "moe must be a MoEConfig", described(self.moe)))
+        if self.dense_hidden_dim is not None:
+            positive(what, dense_hidden_dim=self.dense_hidden_dim)
         if self.layers % 4:
             way_out = f"use {max(4, 4 * round(self.layers / 4))}"
             raise ShapeError(message(what, "layers must be a multiple of 4", self.layers, way_out))
@@ -79,8 +94,24 @@ class TranslationConfig:
                 raise ValueError(message(what, f"{name} must be from 0 to below 1", repr(getattr(self, name))))
         if not (math.isfinite(self.aux_weight) and self.aux_weight >= 0):
             raise ValueError(message(what, "aux_weight must not be negative", repr(self.aux_weight)))
+        factor = self.decoding_capacity_factor
+        if factor is not None and not (math.isfinite(factor) and factor > 0):
+            raise ValueError(message(what, "decoding_capacity_factor must be a positive number", repr(factor)))
+        self._check_special_tokens()
         if self.activations is not None and not is_float(np.dtype(self.activations)):
             raise DTypeError(message(what, "activations must be a floating dtype", repr(self.activations)))
+
+    def _check_special_tokens(self) -> None:
+        what, both = "TranslationConfig", min(self.source_vocabulary, self.target_vocabulary)
+        for name, size in (("pad", both), ("bos", self.target_vocabulary), ("eos", both)):
+            token = getattr(self, name)
+            if isinstance(token, bool) or not isinstance(token, (int, np.integer)) or not 0 <= token < size:
+                where = "the target's vocabulary" if name == "bos" else "both vocabularies"
+                rule = f"{name} must be a token of {where}, from 0 to {size - 1}"
+                raise ValueError(message(what, rule, repr(token)))
+        if len({self.pad, self.bos, self.eos}) < 3:
+            got = f"{self.pad}, {self.bos} and {self.eos}"
+            raise ValueError(message(what, "pad, bos and eos must be three different tokens", got))
 
     @classmethod
     def gshard(cls, experts: int, layers: int, length: int = 128, **options: Any) -> TranslationConfig:
@@ -90,12 +121,12 @@ class TranslationConfig:
             experts: the experts of an MoE layer (E).
             layers: the layers of encoder and decoder.
             length: the largest number of tokens of a sentence, which the paper does not state.
-            options: other fields of the configuration. ``moe`` defaults to groups of the smallest size that is a
-                multiple of ``length`` and fills two slots of each expert: 2,048 tokens for 2,048 experts.
+            options: other fields of the configuration. ``moe`` defaults to groups of whole sentences with about as many
+                tokens as experts, which fill two slots of each: 2,048 tokens for 2,048 experts.
+                ``decoding_capacity_factor`` defaults to the capacity factor of ``moe``.
         """
-        # C = 2S/E is 2 for S = E; smaller groups would leave slots empty, for which D < S stands in section 3.1.
-        size = length * max(1, math.ceil(experts / length))
-        moe = options.pop("moe", MoEConfig(experts, 1024, 8192, group_size=size))
+        moe = options.pop("moe", None) or papers_layer(experts, length)
+        options.setdefault("decoding_capacity_factor", getattr(moe, "capacity_factor", None))
         sizes = {"heads": 16, "head_dim": 128, "source_vocabulary": 64000, "target_vocabulary": 32000}
         return cls(layers, moe, **{**sizes, "source_length": length, "target_length": length, **options})
 
@@ -105,9 +136,14 @@ class TranslationConfig:
         return self.layers // 4
 
     @property
+    def pair_names(self) -> tuple[str, str]:
+        """The names of the two layers of a pair in the tree of parameters."""
+        return ("dense", "moe" if self.dense_hidden_dim is None else "wide")
+
+    @property
     def moe_layers(self) -> int:
-        """The number of MoE layers: L/2."""
-        return 2 * self.pairs
+        """The number of MoE layers: L/2, or 0 with ``dense_hidden_dim``."""
+        return 2 * self.pairs if self.dense_hidden_dim is None else 0
 
     def parameter_counts(self) -> dict[str, int]:
         """The number of parameters by kind: ``L/2 · E · 2MH`` in experts, and those that every device holds.
@@ -122,7 +158,7 @@ class TranslationConfig:
         return {
             "experts": self.moe_layers * moe.experts * matrices,
             "gates": self.moe_layers * width * moe.experts,
-            "dense": (self.layers - self.moe_layers) * matrices,
+            "dense": 2 * self.pairs * 2 * width * (moe.hidden_dim + (self.dense_hidden_dim or 0)),
             "attention": 3 * half * 4 * width * self.heads * self.head_dim,
             "norms": (5 * half + 2) * 2 * width,
             "tables": tables * width,
@@ -133,14 +169,17 @@ class TranslationConfig:
         """The bytes of parameters per device if ``devices`` devices split the experts and replicate the rest."""
         counts = self.parameter_counts()
         experts = counts.pop("experts")
-        if self.moe.experts % devices:
+        if experts and self.moe.experts % devices:
             got = f"{devices} devices for {self.moe.experts} experts"
             raise ShapeError(message("parameter_bytes_per_device", "devices must divide the experts", got))
         return (experts // devices + sum(counts.values())) * itemsize
 
     def expert_flops_per_token(self) -> int:
-        """The flops of one MoE layer's experts for a token that fills ``top_k`` slots: ``top_k · 4MH``."""
-        return self.moe.top_k * 4 * self.moe.model_dim * self.moe.hidden_dim
+        """The flops of one MoE layer's experts for a token that fills ``top_k`` slots: ``top_k · 4MH``.
+
+        With ``dense_hidden_dim``, those of the dense layer in its place.
+        """
+        return 4 * self.moe.model_dim * (self.dense_hidden_dim or self.moe.top_k * self.moe.hidden_dim)
 
     def precision(self, dtype: Any = np.float32) -> dict[str, str]:
         """The dtype of each kind of number, for weights of ``dtype``: what :attr:`activations` decides."""

@@ -12,11 +12,11 @@ import numpy as np
 
 from ... import random as sw_random
 from ...control_flow import scan
-from ...errors import ShapeError
 from ..attention import attention
-from ..configs import Axes, AxisNames, axes_of, message
+from ..configs import Axes, AxisNames, axes_of
 from ..layers import (
     as_operand,
+    at_least_float32,
     dropout,
     einsum,
     embedding,
@@ -27,6 +27,7 @@ from ..layers import (
     split_dim,
 )
 from ..moe import moe_layer
+from .checks import check_call, check_memory
 from .config import TranslationConfig
 
 __all__ = ["decode", "encode", "translation"]
@@ -91,7 +92,7 @@ def run_layer(
         seen: ``mask`` (B, S), the tokens that are no padding; and for the decoder ``memory`` and its ``memory_mask``.
 
     Returns:
-        The output (B, S, M), and of the MoE layer its auxiliary loss and statistics; of a dense one 0 and {}.
+        The output (B, S, M), and of the MoE layer its auxiliary loss and statistics; of a dense one None and {}.
     """
     keys = Keys(key)
     is_decoder = "cross" in layer
@@ -117,7 +118,7 @@ def run_layer(
         )
         x = x + dropout(keys.next(), attended, config.dropout)
     normalised = sublayer(layer, "norm", x, axes)
-    aux, statistics = 0.0, Statistics()
+    aux, statistics = None, Statistics()
     if "dense" in layer:
         output = feed_forward(layer["dense"], normalised, axes=axes)
     else:
@@ -132,19 +133,22 @@ def _run_pairs(
 
     def pair(x: Any, row: dict[str, Any]) -> tuple[Any, Any]:
         layer_keys = Keys(row.get("key"))
-        x, _, _ = run_layer(row["pair"]["dense"], x, config, axes, layer_keys.next(), **seen)
-        x, aux, statistics = run_layer(row["pair"]["moe"], x, config, axes, layer_keys.next(), **seen)
-        return split_dim(x, 0, axes.groups), {"aux": aux, **statistics}
+        first, second = config.pair_names
+        x, _, _ = run_layer(row["pair"][first], x, config, axes, layer_keys.next(), **seen)
+        x, aux, statistics = run_layer(row["pair"][second], x, config, axes, layer_keys.next(), **seen)
+        return split_dim(x, 0, axes.groups), {} if aux is None else {"aux": aux, **statistics}
 
     rows = {"pair": sharded_pairs(half["pairs"], axes)}
     key = keys.rows(config.pairs)
     x, found = scan(pair, x, rows if key is None else {**rows, "key": key})
-    aux = np.mean(found.pop("aux"))
+    aux = np.mean(found.pop("aux")) if found else np.zeros((), at_least_float32(x).dtype, like=x)
     return layer_norm(half["norm"], x, axes=axes), aux, found
 
 
 def sharded_pairs(pairs: dict[str, Any], axes: Axes) -> dict[str, Any]:
     """The stacked parameters of pairs with annotations for their experts, so that the loop over pairs keeps them."""
+    if "moe" not in pairs:
+        return pairs
     moe = pairs["moe"]["moe"]
     experts = {
         "gate": moe["gate"],
@@ -168,13 +172,15 @@ def encode(
 
     Returns:
         The encoded tokens (B, S, M); the auxiliary loss, a scalar: the mean over groups and MoE layers; and statistics
-        by MoE layer: ``load`` (L/4, E), the tokens that each expert accepted, and ``dropped`` (L/4,).
+        by MoE layer: ``load`` (L/4, E), the tokens that each expert accepted, and ``dropped`` (L/4,). Without experts
+        (``config.dense_hidden_dim``), the loss is 0, and there are no statistics.
 
     Raises:
-        ShapeError: the shapes of parameters and tokens do not fit.
+        DTypeError, ShapeError: tokens are no integers (batch, length), or ``key`` is no key. ValueError: parameters are
+        missing, or a token of a NumPy array is outside of the vocabulary. TypeError: no dict, or no configuration.
     """
+    check_call("encode", params, source, config, key=key)
     axes, keys = axes_of(axes), Keys(key)
-    _check_tokens("encode", "source", source, config.source_length)
     source = split_dim(source, 0, axes.groups)
     x = embed(params["source"], source, config, axes, keys.next())
     return _run_pairs(params["encoder"], x, config, axes, keys, mask=source != config.pad)
@@ -199,9 +205,13 @@ def decode(
 
     Returns:
         The logits (B, T, V), in float32 or wider; the auxiliary loss; and statistics, as of :func:`encode`.
+
+    Raises:
+        As :func:`encode`; and ShapeError: target, memory and source have different sentences.
     """
+    check_call("decode", params, source, config, target=target, key=key, has_target=True)
+    check_memory("decode", memory, source, config)
     axes, keys = axes_of(axes), Keys(key)
-    _check_tokens("decode", "target", target, config.target_length)
     target, source = split_dim(target, 0, axes.groups), split_dim(source, 0, axes.groups)
     # Annotated once for both uses of a tied table, so that its two gradients are added before they are reduced.
     tables = {name: replicate_weight(array, axes) for name, array in params["target"].items()}
@@ -212,9 +222,10 @@ def decode(
 
 
 def logits_of(params: dict[str, Any], x: Any, config: TranslationConfig, axes: Axes) -> Any:
-    """The logits (B, T, V) of the decoder's output (B, T, M)."""
+    """The logits (B, T, V) of the decoder's output (B, T, M), in float32 or wider."""
     table = params["target"]["table"] if config.tied else replicate_weight(params["output"], axes)
-    return split_dim(einsum("gsm,vm->gsv", x, as_operand(table, x)), 0, axes.groups)
+    logits = at_least_float32(einsum("gsm,vm->gsv", x, as_operand(table, x)))
+    return split_dim(logits, 0, axes.groups)
 
 
 def translation(
@@ -232,19 +243,14 @@ def translation(
         params, source, target, config, axes, key: as in both of them.
 
     Returns:
-        The logits (B, T, V); the auxiliary loss, a scalar: the mean over groups and MoE layers; and the statistics of
-        ``encoder`` and ``decoder``.
+        The logits (B, T, V), in float32 or wider; the auxiliary loss, a scalar: the mean over groups and MoE layers;
+        and the statistics of ``encoder`` and ``decoder``.
+
+    Raises:
+        As :func:`encode` and :func:`decode`.
     """
+    check_call("translation", params, source, config, target=target, key=key, has_target=True)
     keys = Keys(key)
     memory, aux, statistics = encode(params, source, config, axes=axes, key=keys.next())
     logits, decoder_aux, found = decode(params, target, memory, source, config, axes=axes, key=keys.next())
     return logits, (aux + decoder_aux) / 2, {"encoder": statistics, "decoder": found}
-
-
-def _check_tokens(what: str, name: str, tokens: Any, length: int) -> None:
-    if len(tokens.shape) != 2 or tokens.shape[1] > length:
-        got = f"shape {tuple(tokens.shape)}"
-        way_out = f"cut the sentences, or set {name}_length in the configuration"
-        raise ShapeError(
-            message(what, f"{name} must be (B, {name[0].upper()}) with at most {length} tokens", got, way_out)
-        )

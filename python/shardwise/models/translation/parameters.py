@@ -26,20 +26,21 @@ __all__ = ["init", "shapes"]
 
 def _layer(config: TranslationConfig, feed_forward: str, is_decoder: bool) -> dict[str, Any]:
     width = config.moe.model_dim
+    hidden = config.moe.hidden_dim if feed_forward == "dense" else config.dense_hidden_dim
     layer: dict[str, Any] = {}
     for part in ("attention", "cross") if is_decoder else ("attention",):
         layer[f"{part}_norm"] = initial.layer_norm_weights(width)
         layer[part] = initial.attention_weights(width, config.heads, config.head_dim)
     layer["norm"] = initial.layer_norm_weights(width)
-    is_dense = feed_forward == "dense"
-    layer[feed_forward] = (
-        initial.feed_forward_weights(width, config.moe.hidden_dim) if is_dense else initial.moe_weights(config.moe)
-    )
+    if hidden is None:
+        layer["moe"] = initial.moe_weights(config.moe)
+    else:
+        layer["dense"] = initial.feed_forward_weights(width, hidden)
     return layer
 
 
 def _half(config: TranslationConfig, is_decoder: bool) -> dict[str, Any]:
-    pair = {name: _layer(config, name, is_decoder) for name in ("dense", "moe")}
+    pair = {name: _layer(config, name, is_decoder) for name in config.pair_names}
     leaves, tree = flatten(pair)
     stacked = [replace(w, shape=(config.pairs, *w.shape)) for w in leaves]
     return {"pairs": unflatten(tree, stacked), "norm": initial.layer_norm_weights(config.moe.model_dim)}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, positive
 from ..layers import one_hot, softmax, split_dim
 from .checks import check_call
 from .config import TranslationConfig
-from .steps import IMPOSSIBLE, Decoder, prepare
+from .steps import IMPOSSIBLE, Decoder, decoding_moe, prepare
 
 __all__ = ["Translations", "greedy", "sample"]
 
@@ -52,8 +53,7 @@ def greedy(
         source: (B, S), integers, with padding.
         config: the configuration.
         steps: the largest number of tokens, the end included (T). None: ``config.target_length``.
-        moe: the configuration of the decoder's MoE layers. None: the new tokens of a sentence are a group with room for
-            all of them in every expert, so that no token is dropped and no sentence changes another one's translation.
+        moe: the configuration of the decoder's MoE layers. None: as ``config.decoding_capacity_factor`` says.
         axes: as in :func:`encode`.
         cache_spec: the :class:`shardwise.PartitionSpec` of the keys and values (B, T, N, D). None: sentences are split
             like groups, and heads like hidden units.
@@ -66,10 +66,12 @@ def greedy(
         tokens.
     """
     check_call("greedy", params, source, config)
-    checked_steps("greedy", steps, config)
-    return sample(
-        params, source, config, None, temperature=0, steps=steps, moe=moe, axes=axes, cache_spec=cache_spec
-    )  # fmt: skip
+    count = checked_steps("greedy", steps, config)
+
+    def most_likely(log_probabilities: Any, t: Any) -> Any:
+        return np.argmax(log_probabilities, axis=-1)
+
+    return _decoded("greedy", (params, source, config), most_likely, count, (moe, axes_of(axes), cache_spec))
 
 
 def sample(
@@ -106,9 +108,24 @@ def sample(
     """
     check_call("sample", params, source, config, key=key)
     _check_options(temperature, top_k, top_p, key)
-    axes = axes_of(axes)
     count = checked_steps("sample", steps, config)
-    decoder = Decoder(params, config, moe, axes, cache_spec)
+
+    def drawn(log_probabilities: Any, t: Any) -> Any:
+        if temperature == 0:
+            return np.argmax(log_probabilities, axis=-1)
+        logits = _allowed(log_probabilities / temperature, top_k, top_p)
+        return sw_random.categorical(sw_random.fold_in(key, t), logits)
+
+    return _decoded("sample", (params, source, config), drawn, count, (moe, axes_of(axes), cache_spec))
+
+
+def _decoded(
+    what: str, model: tuple[Any, Any, TranslationConfig], choose: Callable[[Any, Any], Any], count: int, options: Any
+) -> Translations:
+    """Translate by the token that ``choose`` takes from the log-probabilities (B, V) of each step ``t``."""
+    params, source, config = model
+    moe, axes, cache_spec = options
+    decoder = Decoder(params, config, decoding_moe(what, config, moe, source, 1, axes), axes, cache_spec)
     prepared = prepare(params, source, config, axes)
     rows = source.shape[0]
 
@@ -118,14 +135,11 @@ def sample(
             np.broadcast_to(np.arange(count, dtype=np.int32, like=source) <= t, (rows, 1, count)), 0, axes.groups
         )
         places = np.zeros((rows, 1), np.int32, like=source) + t
-        found, cache = decoder(prepared, state["cache"], state["token"], places, t, visible)
+        found, cache = decoder(
+            prepared, state["cache"], state["token"], places, t, visible, state["open"][:, None]
+        )  # fmt: skip
         log_probabilities = found[:, 0]
-        if temperature == 0:
-            token = np.argmax(log_probabilities, axis=-1).astype(np.int32)
-        else:
-            logits = _allowed(log_probabilities / temperature, top_k, top_p)
-            token = sw_random.categorical(sw_random.fold_in(key, t), logits).astype(np.int32)
-        token = np.where(state["open"], token, config.pad).astype(np.int32)
+        token = np.where(state["open"], choose(log_probabilities, t), config.pad).astype(np.int32)
         chosen = np.sum(np.where(one_hot(token, config.target_vocabulary), log_probabilities, 0), axis=-1)
         return {
             "t": t + 1,

@@ -7,6 +7,7 @@ the source, N heads of size D, M width, V target vocabulary.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,18 +15,20 @@ import numpy as np
 
 from ... import lax, tree
 from ...annotations import shard
+from ...errors import ShardingWarning, warn
 from ...shardings.partition_spec import PartitionSpec
 from ..attention import attend, heads_of, output_of, queries_of
-from ..configs import Axes, MoEConfig
+from ..configs import Axes, MoEConfig, devices_along, mesh_of, users_line
 from ..layers import at_least_float32, feed_forward, split_dim
 from ..moe import moe_layer
 from .config import TranslationConfig
 from .model import embed, encode, logits_of, sublayer
 
-__all__ = ["Decoder", "Prepared", "prepare"]
+__all__ = ["Decoder", "Prepared", "decoding_moe", "prepare"]
 
 Layers = list[dict[str, Any]]
 IMPOSSIBLE = -1e30  # as a logit
+MOST_SLOTS = 16  # of a new token, times those that it fills: a few new tokens leave most of 2,048 experts empty
 
 
 class Prepared(NamedTuple):
@@ -48,10 +51,54 @@ def prepare(params: dict[str, Any], source: Any, config: TranslationConfig, axes
     layers = [
         tree.map(lambda x: x[i], params["decoder"]["pairs"][name])  # noqa: B023
         for i in range(config.pairs)
-        for name in ("dense", "moe")
+        for name in config.pair_names
     ]
     memory = [{name: heads_of(layer["cross"], name, encoded, axes) for name in ("key", "value")} for layer in layers]
     return Prepared(layers, memory, (split_dim(source, 0, axes.groups) != config.pad)[:, None, :])
+
+
+def decoding_moe(
+    what: str, config: TranslationConfig, moe: MoEConfig | None, source: Any, beams: int, axes: Axes
+) -> MoEConfig | None:
+    """The configuration of the decoder's MoE layers while it decodes ``source`` (B, S).
+
+    Args:
+        what: the public function, for a warning.
+        config: the configuration of the model.
+        moe: the caller's choice, which wins.
+        beams: the new tokens of a sentence in a step.
+        axes: the mesh axes of the model.
+
+    Returns:
+        None where the new tokens of a sentence are a group, with room for all of them in every expert.
+
+    Warns:
+        ShardingWarning: a token has many times the slots that it fills.
+    """
+    if moe is not None or not config.moe_layers:
+        return moe
+    factor, sentences = config.decoding_capacity_factor, source.shape[0]
+    if factor is None:
+        size, capacity, found = beams, beams, None
+        way_out = "set decoding_capacity_factor in the configuration"
+    else:
+        devices = devices_along(mesh_of(source), axes.groups)
+        # The largest groups of whole sentences that no device shares with others.
+        size = beams * math.gcd(sentences, -(-sentences // devices))
+        capacity = replace(config.moe, capacity=None, capacity_factor=factor).capacity_for(size)
+        found = replace(config.moe, group_size=size, capacity=capacity)
+        way_out = "decode more sentences at a time on each device"
+    slots, most = config.moe.experts * capacity / size, MOST_SLOTS * config.moe.top_k
+    if slots > most:
+        warn(
+            what,
+            f"a new token should have at most {most} slots, of which it fills {config.moe.top_k}",
+            f"{slots:g}: {config.moe.experts} experts of capacity {capacity} for groups of {size}",
+            way_out,
+            category=ShardingWarning,
+            place=users_line(),
+        )
+    return found
 
 
 class Decoder:
@@ -60,8 +107,7 @@ class Decoder:
     Args:
         params: the result of :func:`init`.
         config: the configuration.
-        moe: the configuration of the MoE layers in decoding. None: the new tokens of a sentence are a group, with room
-            for all of them in every expert: no token is dropped, and no sentence depends on others in its batch.
+        moe: the configuration of the MoE layers in decoding, as :func:`decoding_moe` gives it.
         axes: as in :func:`encode`.
         cache_spec: how the cache (B, L, N, D) is split.
     """
@@ -86,7 +132,7 @@ class Decoder:
         return [tree.map(zeros, layer) for layer in prepared.memory]
 
     def __call__(
-        self, prepared: Prepared, cache: Layers, tokens: Any, positions: Any, row: Any, visible: Any
+        self, prepared: Prepared, cache: Layers, tokens: Any, positions: Any, row: Any, visible: Any, live: Any
     ) -> tuple[Any, Layers]:
         """Logits of the tokens that follow ``tokens``, and the cache with them.
 
@@ -96,6 +142,7 @@ class Decoder:
             tokens, positions: (B, K), integers: the new tokens and their places in their sentence.
             row: an integer scalar: the row of the cache at which the K new keys and values are written.
             visible: (B, K, L), bool: the rows of the cache that each new token attends to, its own row included.
+            live: (B, K), bool: the new tokens of hypotheses that go on. The others take no slots from them.
 
         Returns:
             Log-probabilities (B, K, V), without padding, which no sentence contains; and the next cache.
@@ -110,7 +157,7 @@ class Decoder:
             x = x + self._attention(layer["attention"], normalised, stored, visible)
             normalised = sublayer(layer, "cross_norm", x, axes)
             x = x + self._attention(layer["cross"], normalised, memory, prepared.source_mask)
-            x = x + self._feed_forward(layer, sublayer(layer, "norm", x, axes))
+            x = x + self._feed_forward(layer, sublayer(layer, "norm", x, axes), live)
             written.append(stored)
         x = sublayer({"norm": self._params["decoder"]["norm"]}, "norm", x, axes)
         logits = logits_of(self._params, x, config, axes)
@@ -120,11 +167,13 @@ class Decoder:
         queries = queries_of(weights, x, self._axes)
         return output_of(weights, attend(queries, stored["key"], stored["value"], visible), self._axes)
 
-    def _feed_forward(self, layer: dict[str, Any], x: Any) -> Any:
+    def _feed_forward(self, layer: dict[str, Any], x: Any, live: Any) -> Any:
         if "dense" in layer:
             return feed_forward(layer["dense"], x, axes=self._axes)
-        moe = self._moe or replace(self._config.moe, group_size=None, capacity=x.shape[1])
-        return moe_layer(layer["moe"], x, moe, axes=self._axes)[0]
+        if self._moe is None:
+            moe = replace(self._config.moe, group_size=None, capacity=x.shape[1])
+            return moe_layer(layer["moe"], x, moe, axes=self._axes)[0]
+        return moe_layer(layer["moe"], x, self._moe, axes=self._axes, mask=live)[0]
 
     def _kept(self, x: Any) -> Any:
         return x if self._spec is None else shard(x, self._spec)

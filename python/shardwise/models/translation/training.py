@@ -13,9 +13,9 @@ from ...control_flow import scan
 from ...errors import ShapeError
 from ...grad import value_and_grad
 from ...optim import GradientTransformation, apply_updates
-from ..configs import Axes, AxisNames, axes_of, message
+from ..configs import Axes, AxisNames, axes_of, message, positive
 from ..layers import cross_entropy, split_dim
-from .checks import check_call, check_dict, check_optimizer, check_params
+from .checks import check_call, check_config, check_dict, check_optimizer, check_params
 from .config import TranslationConfig
 from .model import translation
 
@@ -91,8 +91,8 @@ def train_step(
         The step. It folds the number of the step into the key, so one key serves a whole run, and a run that a
         checkpoint resumes draws the same numbers. The log has ``loss`` beside the dict of :func:`loss`.
     """
-    if accumulate < 1:
-        raise ShapeError(message("train_step", "accumulate must be at least 1", accumulate))
+    check_config("train_step", config)
+    positive("train_step", accumulate=accumulate)
     check_optimizer("train_step", optimizer)
     axes = axes_of(axes)
     factor = config.aux_weight * config.moe.aux_factor
