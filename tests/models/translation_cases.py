@@ -87,14 +87,13 @@ def best_of_all(
 
 # Twenty tokens of two sentences are a group: 24 groups of a batch of 48 sentences, for 8 and 6 devices.
 TRAINED = small(
-    layers=4,
+    layers=8,
     moe=models.MoEConfig(24, 8, 16, group_size=20, capacity_factor=1.5),
     source_length=10,
     target_length=10,
     dropout=0.0,
     label_smoothing=0.1,
     aux_weight=0.05,
-    tied=True,
 )
 
 

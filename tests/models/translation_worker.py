@@ -100,8 +100,7 @@ def loss(params: Params, source: Any, target: Any) -> Any:
     memory, aux1 = half(params["encoder"], x, source != config.pad, False)
     x = params["target"]["table"][shown] + params["target"]["positions"][: shown.shape[1]]
     x, aux2 = half(params["decoder"], x, shown != config.pad, True, memory, source != config.pad)
-    table = params["target"]["table"] if config.tied else params["output"]
-    log_probabilities = jax.nn.log_softmax(x @ table.T)
+    log_probabilities = jax.nn.log_softmax(x @ params["output"].T)
     size = config.target_vocabulary
     wanted = (1 - config.label_smoothing) * jax.nn.one_hot(target, size) + config.label_smoothing / size
     losses = -(wanted * log_probabilities).sum(-1)
