@@ -9,8 +9,9 @@ Six languages come with thousands of numbers, two of them with a few hundred. Th
 language's training data. Training starts on 8 virtual devices, which split sentences and experts; a checkpoint resumes
 it on 4 devices halfway.
 
-One run with seed 0 translated 99.2 % of the held-out numbers of the six languages to the letter, and 91.8 % of the
-other two; the dense model 98.9 % and 93.6 %.
+Three runs with the seeds 0, 1 and 2 translated 99.2, 98.8 and 99.4 % of the held-out numbers of the six languages to
+the letter, and 91.8, 94.6 and 92.5 % of the other two: 99.1 % and 93.0 % in the mean. In the dense model, a layer of
+twice the width takes the place of the experts.
 """
 
 from __future__ import annotations
@@ -191,9 +192,14 @@ def configuration(data: Data, experts: int, width: int) -> translation.Translati
 
 
 def dense(config: translation.TranslationConfig) -> translation.TranslationConfig:
-    """Two experts that every token reads: a dense layer of twice the width, with the work of two of many experts."""
-    length = max(config.source_length, config.target_length)
-    return replace(config, moe=replace(config.moe, experts=2, capacity=length))
+    """A dense layer of twice the width in place of the experts: the work of the two experts that a token reads."""
+    return replace(config, dense_hidden_dim=config.moe.top_k * config.moe.hidden_dim)
+
+
+def axes_of(config: translation.TranslationConfig, devices: int) -> models.Axes:
+    """Sentences, and experts that the devices divide, are split."""
+    has_experts = config.moe_layers > 0 and config.moe.experts % devices == 0
+    return models.Axes(groups="x", experts="x" if has_experts else None)
 
 
 @dataclass(frozen=True)
@@ -202,7 +208,7 @@ class Run:
 
     losses: list[float]
     match: dict[str, float]
-    load: np.ndarray  # (MoE layers, experts), of the last step
+    load: np.ndarray  # (MoE layers, experts), of the last step; without rows for a dense model
     seconds: float
     parameters: int
 
@@ -220,7 +226,7 @@ def train(
     with tempfile.TemporaryDirectory() as folder:
         for devices, steps in ((8, range(half)), (4, range(half, args.steps))):
             mesh = sw.Mesh({"x": devices})
-            axes = models.Axes(groups="x", experts="x" if config.moe.experts % devices == 0 else None)
+            axes = axes_of(config, devices)
             step = sw.jit(translation.train_step(config, optimizer, axes=axes), mesh=mesh, donate_argnums=0)
             if devices == 4:
                 state = sw.load(folder, like=translation.init_state(params, optimizer))
@@ -231,13 +237,14 @@ def train(
                     print(f"  step {i + 1} on {devices} devices: loss {losses[-1]:.3f}", flush=True)
             if devices == 8:
                 sw.save(folder, state, step=half)
-            load = np.concatenate([np.asarray(log[name]["load"]) for name in ("encoder", "decoder")])
+            if config.moe_layers:
+                load = np.concatenate([np.asarray(log[name]["load"]) for name in ("encoder", "decoder")])
     return state["params"], losses, load
 
 
 def evaluate(params: Any, config: Any, data: Data, beams: int) -> dict[str, float]:
     """The share of held-out numbers whose translation is right to the letter, by language."""
-    axes = models.Axes(groups="x", experts="x" if config.moe.experts % 8 == 0 else None)
+    axes = axes_of(config, 8)
     search = sw.jit(
         lambda p, s: translation.flat_beam_search(p, s, config, beams=beams, axes=axes).tokens[:, 0],
         mesh=sw.Mesh({"x": 8}),
@@ -281,12 +288,11 @@ def plot(results: dict[str, list[Run]], path: str) -> None:
         left.bar(places + 0.4 * i, [100 * x for x in means(runs).values()], 0.4, label=name)
     left.set(title="exact match of held-out numbers (%)", ylim=(0, 100), xticks=places + 0.2, xticklabels=SEEN + FEW)
     left.legend(loc="lower left")
-    load = next(iter(results.values()))[0].load
-    shown = right.imshow(load / load.sum(axis=1, keepdims=True), cmap="viridis", aspect="auto", vmin=0)
-    right.set(
-        title="share of tokens by expert", xlabel="expert", yticks=range(len(load)), yticklabels=["encoder", "decoder"]
-    )
-    figure.colorbar(shown)
+    loads = [runs[0].load for runs in results.values() if len(runs[0].load)]
+    right.set(title="share of tokens by expert", xlabel="expert", yticks=(0, 1), yticklabels=["encoder", "decoder"])
+    if loads:  # the dense model has none
+        shares = loads[0] / loads[0].sum(axis=1, keepdims=True)
+        figure.colorbar(right.imshow(shares, cmap="viridis", aspect="auto", vmin=0))
     figure.savefig(path, dpi=120)
     plt.close(figure)
     print(f"written: {path}")

@@ -244,7 +244,10 @@ def test_from_jax_explains_a_transformer_of_jax_and_hands_it_back() -> None:
 def test_translate_trains_on_two_meshes_and_translates(tmp_path: Path) -> None:
     oracle("num2words")  # the example's data
     path = tmp_path / "report.json"
-    text = output_of("translate.py", "--steps", "20", "--numbers", "400", "--width", "16", "--json", str(path))
+    picture = tmp_path / "translate.png"
+    sizes = ("--steps", "20", "--numbers", "400", "--width", "16")
+    text = output_of("translate.py", *sizes, "--json", str(path), "--plot", str(picture))
+    assert picture.read_bytes().startswith(b"\x89PNG")
     report = json.loads(path.read_text())
     assert set(report) == {"experts", "dense"}
     for runs in report.values():
