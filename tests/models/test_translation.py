@@ -291,6 +291,24 @@ def test_sixteen_times_the_experts_add_three_percent_to_a_device() -> None:
     assert large.parameter_bytes_per_device(2048) / 2**30 == pytest.approx(4.57, abs=0.01)
 
 
+LENGTHS = [(2048, 100), (512, 96), (128, 96), (128, 200), (2048, 1000), (2048, 128), (12, 128)]
+
+
+@pytest.mark.parametrize(("experts", "length"), LENGTHS)
+def test_groups_of_any_length_leave_few_slots_empty(experts: int, length: int) -> None:
+    moe = translation.TranslationConfig.gshard(experts, 12, length).moe
+    assert moe.group_size is not None
+    assert moe.group_size % length == 0
+    assert 2 <= moe.slots_per_token(moe.group_size) <= 2.5
+
+
+def test_a_given_size_of_groups_or_capacity_stays() -> None:
+    moe = models.MoEConfig(2048, 1024, 8192)
+    assert translation.TranslationConfig.gshard(2048, 12, moe=moe).moe.group_size is None
+    assert models.TransformerConfig.gshard(2048, 12, group_size=256).moe.group_size == 256
+    assert models.TransformerConfig.gshard(2048, 12, capacity=2).moe.group_size is None
+
+
 @cache
 def program_of_the_paper(name: str) -> Any:
     """The training step on as many devices as a layer has experts, with 2,048 tokens for each."""
