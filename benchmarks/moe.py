@@ -155,9 +155,10 @@ def sgd_step(library: Any, value_and_grad: Any, config: Any, axes: Any):
 
 def shapes(library: Any, struct: Any, config: Any) -> tuple[Any, ...]:
     params = library.transformer_shapes(config, np.float32, struct)
-    groups, length = config.moe.experts, config.length
-    random = struct((config.moe_layers, groups, length), np.float32)
-    return params, struct((groups, length + 1), np.int32), random, struct((), np.float32)
+    # A group of the layers of experts for each of as many devices as there are experts.
+    rows, length = config.moe.experts * (config.moe.group_size or config.length) // config.length, config.length
+    random = struct((config.moe_layers, rows, length), np.float32)
+    return params, struct((rows, length + 1), np.int32), random, struct((), np.float32)
 
 
 def shardwise_once(layers: int, devices: int) -> dict[str, float]:

@@ -234,7 +234,8 @@ def test_a_training_step_of_the_paper_compiles_for_2048_devices(layers: int) -> 
         value, gradients = sw.value_and_grad(loss)(params)
         return value, optree.tree_map(lambda p, g: p - 0.1 * g, params, gradients)
 
-    args = (params, struct((2048, 129), np.int32), struct((layers // 2, 2048, 128), np.float32))
+    rows = 2048 * 16  # a group of 2,048 tokens a device
+    args = (params, struct((rows, 129), np.int32), struct((layers // 2, rows, 128), np.float32))
     program = sw.jit(step, mesh=sw.Mesh({"x": 2048})).lower(*args).compile()
     kinds = program.collectives().by_kind()
     assert set(kinds) == {"all_to_all", "all_reduce"}
