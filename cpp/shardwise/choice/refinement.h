@@ -6,7 +6,7 @@
 //   while (const auto found = refinement.around(*best)) best = found;      // null: it finds none
 //
 // A program that repeats itself is solved with its equal layers as one (solve/folded_graph.h). The graph prices ops alone; a
-// choice counts only if it is cheaper as a whole; by time, it may take hardly more bytes or work, either. If that refuses
+// choice counts only if it is cheaper as a whole; by time, it may take no more work and hardly more bytes. If that refuses
 // the solution of folded layers, which take little time, they are solved again without the ways that work more than the
 // known ones.
 #pragma once
