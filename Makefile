@@ -218,6 +218,7 @@ bench: setup build
 	$(PY) -m benchmarks.compile
 	$(PY) -m benchmarks.execute
 	$(PY) -m benchmarks.moe
+	$(PY) -m benchmarks.translation
 	$(PY) -m benchmarks.import_time
 
 clean:

@@ -10,8 +10,8 @@ language's training data. Training starts on 8 virtual devices, which split sent
 it on 4 devices halfway.
 
 Three runs with the seeds 0, 1 and 2 translated 99.2, 98.8 and 99.4 % of the held-out numbers of the six languages to
-the letter, and 91.8, 94.6 and 92.5 % of the other two: 99.1 % and 93.0 % in the mean. In the dense model, a layer of
-twice the width takes the place of the experts.
+the letter, and 91.8, 94.6 and 92.5 % of the other two: 99.1 % and 93.0 % in the mean. The dense model, in which a
+layer of twice the width takes the place of the experts, translated 99.2 % and 94.0 % in the mean.
 """
 
 from __future__ import annotations

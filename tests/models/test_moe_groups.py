@@ -75,7 +75,7 @@ def test_whole_groups_of_a_device_send_nothing_more() -> None:
 
 @pytest.mark.parametrize(("dtype", "received"), [("float32", 16_769_024), ("bfloat16", 8_384_512)])
 def test_2048_tokens_a_device_fill_two_slots_of_2048_experts(dtype: str, received: int) -> None:
-    config = models.TransformerConfig.gshard(2048, 36, group_size=2048).moe
+    config = models.TransformerConfig.gshard(2048, 36).moe
     assert config.capacity_for(2048) == 2
     assert config.slots_per_token(2048) == 2
     struct, m, e, h = sw.ShapeDtypeStruct, config.model_dim, config.experts, config.hidden_dim

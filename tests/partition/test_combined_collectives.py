@@ -89,7 +89,7 @@ def test_a_data_parallel_step_sends_its_gradients_together(hardware: str) -> Non
 
 
 def test_the_step_of_experts_has_a_third_of_its_all_reduces() -> None:
-    config = models.TransformerConfig.gshard(2048, 36)
+    config = models.TransformerConfig.gshard(2048, 36, group_size=None)
     params = models.transformer_shapes(config, np.float32, sw.ShapeDtypeStruct)
 
     def loss(params: Any, tokens: Any, random: Any) -> Any:

@@ -260,8 +260,17 @@ class TransformerConfig:
     def gshard(
         cls, experts: int = 2048, layers: int = 36, length: int = 128, *, vocabulary: int = 32000, **moe: Any
     ) -> TransformerConfig:
-        """A model of the paper's table 1: 600B is (2048, 36), 1T is (2048, 60). Other sizes follow appendix A.2."""
-        layer = MoEConfig(experts, 1024, 8192, **moe)
+        """A model of the paper's table 1: 600B is (2048, 36), 1T is (2048, 60). Other sizes follow appendix A.2.
+
+        Args:
+            experts: the experts of an MoE layer (E).
+            layers: the layers.
+            length: the number of tokens in a sequence, which the paper does not state.
+            vocabulary: the number of different tokens.
+            moe: other fields of the MoE layers' configuration. ``group_size`` defaults to groups of whole sequences
+                with about as many tokens as experts, which fill two slots of each: 2,048 tokens for 2,048 experts.
+        """
+        layer = papers_layer(experts, length, **moe)
         return cls(layers, layer, heads=16, head_dim=128, vocabulary=vocabulary, length=length)
 
     def is_moe(self, layer: int) -> bool:

@@ -245,7 +245,7 @@ def test_no_work_is_repeated_for_a_whole_result_of_rows(dtype: Any) -> None:
 def test_a_step_of_a_million_experts_compiles() -> None:
     """Candidates of methods that would hold more elements than a type can have are out of the question."""
     experts = 1 << 20
-    config = models.TransformerConfig.gshard(experts, 2)
+    config = models.TransformerConfig.gshard(experts, 2, group_size=None)
     params = models.transformer_shapes(config, np.float32, sw.ShapeDtypeStruct)
     tokens = sw.ShapeDtypeStruct((experts, config.length + 1), np.int32)
     random = sw.ShapeDtypeStruct((config.moe_layers, experts, config.length), np.float32)
