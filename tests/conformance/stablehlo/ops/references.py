@@ -51,6 +51,12 @@ def _polygamma(n: Any, x: Any) -> Any:
     return np.where(n == 0, special.digamma(x), sign * special.gamma(n + 1) * special.zeta(n + 1, x))
 
 
+def _logistic(x: Any) -> Any:
+    """C99: a finite number divided by an infinity is zero. NumPy's quotient of complex numbers is NaN then."""
+    below = 1 + np.exp(-x)
+    return np.where(np.isinf(below), np.zeros_like(below), 1 / np.where(np.isinf(below), 1, below))
+
+
 def _atan2(y: Any, x: Any) -> Any:
     y, x = _wide(y), _wide(x)
     if y.dtype.kind != "c":
@@ -70,7 +76,7 @@ REFERENCES: dict[str, Function] = {
         "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "abs": np.abs,
         "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": _cbrt, "exponential": np.exp,
         "exponential_minus_one": np.expm1, "log": np.log, "log_plus_one": np.log1p,
-        "logistic": lambda x: 1 / (1 + np.exp(-x)), "sine": np.sin, "cosine": np.cos, "tan": np.tan, "tanh": np.tanh,
+        "logistic": _logistic, "sine": np.sin, "cosine": np.cos, "tan": np.tan, "tanh": np.tanh,
         "power": np.power,
     }.items()},
     **{f"chlo.{name}": _of_numpy(function) for name, function in {
