@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -55,7 +56,8 @@ def test_both_searches_find_what_a_search_over_lists_finds(seed: int, beams: int
     config = cases.small(target_vocabulary=7, target_length=5)
     params, source = random_model(seed, config)
     alpha, gap = (0.0, 0.8, 1.0)[seed % 3], (0.0, 3.0)[seed % 2]
-    options = {"beams": beams, "alpha": alpha, "gap": gap}
+    # Without a margin, one beam is greedy.
+    options = {"beams": beams, "alpha": alpha, "gap": gap, "eos_margin": math.inf if beams == 1 else None}
     expected = [cases.beam_search(params, row[None], config, beams, 5, alpha, gap) for row in source]
     flat = translation.flat_beam_search(params, source, config, **options)
     reordered = translation.beam_search(params, source, config, **options)
@@ -74,21 +76,86 @@ def test_a_wide_flat_beam_finds_the_best_of_all_sentences(seed: int) -> None:
     assert_same(rows_of(found, 0), expected[:27])
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_one_beam_is_greedy(seed: int) -> None:
+def models_for_greedy() -> list[tuple[Any, Any, np.ndarray]]:
+    """Models of which some sentences end within the steps and some do not, with ties, and with full experts."""
+    found = []
+    for seed in range(6):
+        config = cases.small(target_length=6, decoding_capacity_factor=0.5 if seed % 3 == 2 else None)
+        found.append((config, *random_model(seed, config, rows=4, scale=(3.0, 30.0)[seed % 2])))
+    config, params, source = found[0]
+    never = {**params, "output": params["output"].copy()}
+    never["output"][config.eos] = -100 * np.abs(never["output"]).max()
+    found.append((config, never, source))
+    found.append((config, {**params, "output": np.zeros_like(params["output"])}, source))
+    narrow = replace(config, activations="bfloat16")
+    found.append((narrow, sw.tree.map(lambda x: x.astype(np.float32), params), source))
+    return found
+
+
+@pytest.mark.parametrize("search", [translation.flat_beam_search, translation.beam_search])
+@pytest.mark.parametrize("is_jitted", [False, True], ids=["numpy", "mesh"])
+def test_one_beam_is_greedy(search: Any, is_jitted: bool) -> None:
+    ended = []
+    for config, params, source in models_for_greedy():
+
+        def called(f: Any, p: Any = params, s: Any = source, c: Any = config, **options: Any) -> Any:
+            if not is_jitted:
+                return f(p, s, c, **options)
+            run = sw.jit(lambda p, s: f(p, s, c, axes="x", **options), mesh=sw.Mesh({"x": 4}))
+            return sw.tree.map(np.asarray, run(p, s))
+
+        greedy = called(translation.greedy)
+        found = called(search, beams=1, alpha=0.0)
+        np.testing.assert_array_equal(found.tokens, greedy.tokens)
+        np.testing.assert_array_equal(found.lengths, greedy.lengths)
+        np.testing.assert_allclose(found.scores, greedy.scores, rtol=1e-12)
+        # Other options only change the scores.
+        found = called(search, beams=1, alpha=0.8, gap=0.5)
+        np.testing.assert_array_equal(found.tokens, greedy.tokens)
+        np.testing.assert_allclose(found.scores, greedy.scores / ((5 + greedy.lengths) / 6) ** 0.8, rtol=1e-6)
+        ended.append(np.any(greedy.tokens == config.eos, axis=-1).mean())
+    assert min(ended) == 0 < max(ended)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_greedy_takes_the_most_likely_tokens(seed: int) -> None:
     config = cases.small(target_length=6)
     params, source = random_model(seed, config, rows=4)
     greedy = translation.greedy(params, source, config)
-    found = translation.flat_beam_search(params, source, config, beams=1, alpha=0.0, gap=0.0, eos_margin=0.0)
-    ended = np.any(greedy.tokens == config.eos, axis=-1)
-    np.testing.assert_array_equal(found.lengths > 0, ended)
-    np.testing.assert_array_equal(found.tokens[ended], greedy.tokens[ended])
-    np.testing.assert_allclose(found.scores[ended], greedy.scores[ended], rtol=1e-12)
     for i, row in enumerate(source):
         prefix: list[int] = []
         while len(prefix) < 6 and prefix[-1:] != [config.eos]:
             prefix.append(int(np.argmax(cases.next_log_probabilities(params, row[None], prefix, config))))
         assert rows_of(greedy, i)[0][1] == prefix
+
+
+@pytest.mark.parametrize("search", [translation.flat_beam_search, translation.beam_search])
+@pytest.mark.parametrize("seed", range(3))
+def test_hypotheses_that_go_on_follow_those_that_ended(search: Any, seed: int) -> None:
+    config = few(target_length=5)
+    params, source = random_model(seed, config, rows=1)
+
+    def prefixes(length: int) -> list[tuple[float, list[int]]]:
+        """The four most likely prefixes, which do not end, by a beam search over lists."""
+        live: list[tuple[float, list[int]]] = [(0.0, [])]
+        for _ in range(length):
+            going = []
+            for score, prefix in live:
+                row = cases.next_log_probabilities(params, source, prefix, config)
+                going += [(score + x, [*prefix, t]) for t, x in enumerate(row) if t not in (config.eos, config.pad)]
+            live = sorted(going, key=lambda row: -row[0])[:4]
+        return live
+
+    # One step: of four places, one has the end, and the three other tokens go on.
+    first = cases.next_log_probabilities(params, source, [], config)
+    found = rows_of(search(params, source, config, beams=4, steps=1), 0)
+    assert_same(found, [(first[config.eos], [config.eos]), *prefixes(1)])
+    # No end is likely enough: all places have hypotheses that go on.
+    norm = params["decoder"]["norm"]
+    params["decoder"]["norm"] = {"scale": np.zeros_like(norm["scale"]), "bias": np.ones_like(norm["bias"])}
+    params["output"] = np.repeat(np.linspace(0.1, 0.3, 5)[[0, 3, 1, 4, 2], None], 8, axis=1)
+    found = rows_of(search(params, source, config, beams=4, steps=3, eos_margin=0.0, alpha=0.0), 0)
+    assert_same(found, prefixes(3))
 
 
 @pytest.mark.parametrize("spec", in_turn([None, sw.P("x", None, "y"), sw.P("x", "y"), sw.P(None, ("x", "y"))]))

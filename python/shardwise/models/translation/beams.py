@@ -52,18 +52,22 @@ def flat_beam_search(
         alpha: the scores of hypotheses that ended are divided by ``((5 + length) / 6) ** alpha``.
         gap: a sentence is done when its best hypothesis is this much less likely than all that ended.
         eos_margin: a hypothesis may end only where the end is at most this much less likely than the best token, in
-            logarithms. None: everywhere. With 0, ``alpha=0`` and ``gap=0``, one beam is :func:`greedy`.
+            logarithms. None: everywhere, or with one beam where :func:`greedy` ends. ``math.inf``: everywhere.
         cache_spec: how the keys and values (B, k T, N, D) are split, as in :func:`greedy`.
 
     Returns:
-        The hypotheses of each sentence, the best one first. One that did not end within the steps is not among them.
-        Scores are as in :class:`Translations`: padding is left out of the model's probabilities.
+        The hypotheses of each sentence: those that ended, the best one first. If fewer than k ended within the steps,
+        the best of those that go on follow, without an end, as :func:`greedy` returns them; their scores are
+        normalized by all T tokens. Scores are as in :class:`Translations`: padding is left out of the model's
+        probabilities.
 
     Raises:
         ShapeError: ``beams`` or ``steps`` are below 1, or ``steps`` above ``config.target_length``.
         ValueError: ``gap`` or ``eos_margin`` are negative, or ``alpha`` is not finite.
 
     All steps run in one ``while_loop``. The result of a sentence that is done does not change while others go on.
+    With one beam and no ``eos_margin``, a sentence is done as soon as its hypothesis ends: the tokens are those of
+    :func:`greedy` for all inputs, and with ``alpha=0`` the scores, too.
 
     Source: GShard, appendix A.1; Wu et al. 2016, section 7, for the normalization; Lingvo's
     ``flat_beam_search_helper.py`` for ``gap``.
@@ -221,14 +225,18 @@ def _search(what: str, layout_of: type[_Layout], given: tuple[Any, ...], options
     count = checked_steps(what, steps, config)
     decoder = Decoder(params, config, decoding_moe(what, config, moe, source, beams, axes), axes, cache_spec)
     layout = layout_of(decoder, prepare(params, source, config, axes), source, (beams, count), axes)
+    is_greedy = beams == 1 and eos_margin is None
 
     def step(state: State) -> State:
         live = state["open"][:, None] & (state["score"] > NEVER / 2)
         found, placed = layout.extend(state["hypotheses"], state["tokens"], state["t"], live)
-        best = _merged(state, layout.trace(placed), _ended(state, found, config.eos, alpha, eos_margin))
+        may_end = _may_end(found, config.eos, is_greedy, eos_margin)
+        best = _merged(state, layout.trace(placed), _ended(state, found[..., config.eos], may_end, alpha))
         score, parent, tokens = _going_on(state["score"], found, config.eos)
+        least = np.min(best["raw"], axis=-1)
         # The best live hypothesis cannot win any more when it is far below the least likely of those that ended.
-        is_open = state["open"] & (np.max(score, axis=-1) >= np.min(best["raw"], axis=-1) - gap)
+        can_win = least <= NEVER / 2 if is_greedy else np.max(score, axis=-1) >= least - gap
+        is_open = state["open"] & can_win
         hypotheses = layout.follow(placed, parent)
         return {
             "t": state["t"] + 1,
@@ -241,7 +249,7 @@ def _search(what: str, layout_of: type[_Layout], given: tuple[Any, ...], options
 
     first = _first(layout, source, params, config, (beams, axes))
     last = while_loop(lambda state: (state["t"] < count) & np.any(state["open"]), step, first)
-    return _result(layout, last, config, count)
+    return _result(layout, last, config, (count, alpha))
 
 
 def _first(
@@ -268,19 +276,32 @@ def _first(
     }
 
 
-def _ended(state: State, found: Any, eos: int, alpha: float, eos_margin: float | None) -> State:
-    """The hypotheses if they end in this step: their length, log-probability, and normalized score, all (B, k)."""
+def _may_end(found: Any, eos: int, is_greedy: bool, eos_margin: float | None) -> Any:
+    """Whether each hypothesis may end after the step with log-probabilities ``found`` (B, k, V): (B, k), bool."""
+    if is_greedy:
+        return np.argmax(found, axis=-1) == eos
+    if eos_margin is None:
+        return True
+    return found[..., eos] >= np.max(found, axis=-1) - eos_margin
+
+
+def _ended(state: State, end: Any, may_end: Any, alpha: float) -> State:
+    """The hypotheses if they end in this step: their length, log-probability, and normalized score, all (B, k).
+
+    ``end`` (B, k) is the log-probability of the end.
+    """
     length = state["t"] + 1
-    raw = state["score"] + found[..., eos]
-    exists = state["score"] > NEVER / 2
-    if eos_margin is not None:
-        exists = exists & (found[..., eos] >= np.max(found, axis=-1) - eos_margin)
-    penalty = ((5 + length.astype(raw.dtype)) / 6) ** alpha
+    raw = state["score"] + end
+    exists = (state["score"] > NEVER / 2) & may_end
     return {
         "length": np.zeros_like(state["tokens"]) + length,
         "raw": np.where(exists, raw, NEVER),
-        "norm": np.where(exists, raw / penalty, NEVER),
+        "norm": np.where(exists, _normalized(raw, length, alpha), NEVER),
     }
+
+
+def _normalized(raw: Any, length: Any, alpha: float) -> Any:
+    return raw / ((5 + length.astype(raw.dtype)) / 6) ** alpha
 
 
 def _merged(state: State, trace: Any, ended: State) -> State:
@@ -303,18 +324,36 @@ def _going_on(score: Any, found: Any, eos: int) -> tuple[Any, Any, Any]:
     """The k best continuations that do not end: log-probability, the hypothesis that goes on, and its next token."""
     size = found.shape[-1]
     tokens = np.arange(size, dtype=np.int32, like=found)
+    if found.shape[1] == 1:
+        # Without the score, which may round different log-probabilities to equal sums.
+        best, token = lax.top_k(np.where(tokens == eos, NEVER, found)[:, 0], 1)
+        return score + best, np.zeros_like(token), token
     candidates = np.where(tokens == eos, NEVER, score[..., None] + found)
     best, index = lax.top_k(candidates.reshape(found.shape[0], -1), found.shape[1])
     # A hypothesis that never existed stays at NEVER, from which sums of log-probabilities would lead away.
     return np.where(best > NEVER / 2, best, NEVER), index // size, index % size
 
 
-def _result(layout: _Layout, last: State, config: TranslationConfig, count: int) -> Translations:
-    best = last["best"]
-    exists = best["raw"] > NEVER / 2
-    tokens = layout.read(last["hypotheses"], best["trace"])[..., 1:]
-    lengths = np.where(exists, best["length"], 0)
+def _result(layout: _Layout, last: State, config: TranslationConfig, options: tuple[int, float]) -> Translations:
+    """The hypotheses that ended, and in places that are left those that go on after the last step."""
+    count, alpha = options
+    best, hypotheses = last["best"], last["hypotheses"]
+    ended = best["raw"] > NEVER / 2
+    # Hypotheses are in order, those that do not exist behind the others, in both lists.
+    place = np.arange(ended.shape[1], dtype=np.int32, like=ended)
+    behind = np.maximum(place - np.sum(ended, axis=-1, keepdims=True, dtype=np.int32), 0)
+
+    def filled(of_ended: Any, of_live: Any) -> Any:
+        return np.where(ended, of_ended, np.take_along_axis(of_live, behind, axis=1))
+
+    score = filled(best["raw"], last["score"])
+    exists = score > NEVER / 2
+    norm = np.where(ended, best["norm"], _normalized(score, np.full_like(behind, count), alpha))
+    traces = np.where(ended[..., None], best["trace"], _rows(layout.trace(hypotheses), behind))
+    tokens = layout.read(hypotheses, traces)[..., 1:]
+    lengths = np.where(exists, np.where(ended, best["length"], count), 0)
+    final = filled(np.full_like(last["tokens"], config.eos), last["tokens"])
     places = np.arange(count, dtype=np.int32, like=tokens)
     end = lengths[..., None] - 1
-    tokens = np.where(places < end, tokens, np.where(places == end, config.eos, config.pad)).astype(np.int32)
-    return Translations(tokens, lengths, np.where(exists, best["norm"], -np.inf))
+    tokens = np.where(places < end, tokens, np.where(places == end, final[..., None], config.pad)).astype(np.int32)
+    return Translations(tokens, lengths, np.where(exists, norm, -np.inf))
