@@ -60,3 +60,8 @@ def near_one(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
     signs = np.where(rng.integers(0, 2, shape) == 1, 1.0, -1.0)
     values = np.asarray(rng.uniform(0.75, 1.35, shape) * signs)
     return values.astype(np.float32 if dtype == "bfloat16" else dtype).astype(dtype_of(dtype))
+
+
+def whole_numbers(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
+    """Positive whole numbers, which are both orders and operands of polygamma."""
+    return rng.integers(1, 6, shape).astype(np.float32).astype(dtype_of(dtype))

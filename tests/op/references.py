@@ -13,6 +13,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from scipy import special
 
 from shardwise import dtypes
 
@@ -369,3 +370,23 @@ def broadcast_in_dim(shape: Sequence[int], dims: Sequence[int]) -> Reference:
 def iota(shape: Sequence[int], dim: int, dtype: Any) -> Array:
     index = np.arange(shape[dim]).reshape([-1 if d == dim else 1 for d in range(len(shape))])
     return np.broadcast_to(convert(index, dtype), shape)
+
+
+def in_float64(function: Reference) -> Reference:
+    return lambda *operands: np.asarray(function(*(x.astype(np.float32 if x.dtype.itemsize == 2 else x.dtype)
+                                                   .astype(np.float64) for x in operands)))  # fmt: skip
+
+
+def next_after(x: Array, y: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.where(x == y, y, np.nextafter(x, y))  # NumPy's float16 steps from -0 to +0
+
+
+def polygamma(order: Array, x: Array) -> Array:
+    return special.polygamma(np.rint(order), x)
+
+
+def high_half(x: Array, y: Array) -> Array:
+    bits = 8 * x.dtype.itemsize
+    products = [int(a) * int(b) >> bits for a, b in zip(x.ravel(), y.ravel())]
+    return np.array(products, np.uint64 if x.dtype == np.uint64 else np.int64).astype(x.dtype).reshape(x.shape)

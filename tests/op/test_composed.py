@@ -11,10 +11,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core, errors
-from tests.op.cases import OF_FUNCTIONS, OF_OTHERS_WITHOUT_KERNEL
-from tests.op.composed_cases import COMPOSED
-from tests.op.pooling_cases import POOLING
-from tests.op.random_cases import NUMBERS
+from tests.op.cases import COMPOSED, OF_FUNCTIONS, OF_OTHERS_WITHOUT_KERNEL
 from tests.support.partitioned import execute, same_bits
 
 # Ops that have neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
@@ -135,7 +132,7 @@ def test_each_refusal_is_of_an_op_or_names_a_condition() -> None:
 
 def test_the_cases_of_composed_ops_are_those_of_the_registry() -> None:
     composed = {op.name for op in _core.ir.all_ops() if op.composed}
-    assert composed - OF_FUNCTIONS - OF_OTHERS_WITHOUT_KERNEL == {case.name for case in (*COMPOSED, *NUMBERS, *POOLING)}
+    assert composed - OF_FUNCTIONS - OF_OTHERS_WITHOUT_KERNEL == {case.name for case in COMPOSED}
 
 
 # ---- texts ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shardwise import _core
-from tests.op.convolution_cases import convolution
+from tests.op.convolution_references import convolution
 from tests.support.partitioned import execute, same_bits
 
 MESH = _core.mesh.Mesh("mesh", [("x", 4)])

@@ -26,7 +26,7 @@ GRID = WITH_ALL_ASSIGNMENTS + in_turn(
 
 def test_every_registry_op_has_a_case() -> None:
     missing = {op.name for op in registry_ops()} - {case.name for case in CASES}
-    assert not missing, f"add a row to tests/op/cases.py for {sorted(missing)}"
+    assert not missing, f"add a case to tests/op/catalogue for {sorted(missing)}"
     unknown = {case.name for case in CASES} - {op.name for op in registry_ops()}
     assert not unknown
 

@@ -12,8 +12,8 @@ import pytest
 import shardwise as sw
 from shardwise import _core
 from shardwise.dtypes import is_complex, is_float, numpy_dtype
-from tests.op.accepted_dtypes import ACCEPTED, TWO
 from tests.op.cases import registry_ops
+from tests.op.catalogue.elementwise import ACCEPTED, TWO
 from tests.op.dtype_values import ALL_DTYPES, numbers
 from tests.support.partitioned import ONE_DEVICE, run
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from shardwise import _core, custom_calls
-from tests.op.accepted_dtypes import ACCEPTED, accepted_by
 from tests.op.cases import CASES
+from tests.op.catalogue.elementwise import ACCEPTED, accepted_by
 from tests.op.runnable_dtypes import runnable_dtypes
 from tests.op.test_gradients import DIFFERENTIABLE, losses
 from tests.support.counted_bytes import differences, received_in_run

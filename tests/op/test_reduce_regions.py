@@ -11,7 +11,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import P, _core
-from tests.op.reduction_cases import region_of
+from tests.op.catalogue.reduce import region_of
 from tests.support.partitioned import ONE_DEVICE, execute, sharding
 
 MESH = sw.Mesh({"x": 8})

@@ -6,7 +6,7 @@
 * Splitting along a reduction factor and combining the partial results by the reducer gives the whole.
 * Along a need-replication or permutation factor the naive split gives something else for generic input.
 
-The rule is only read, as text; what it says is judged by the NumPy references of cases.py.
+The rule is only read, as text; what it says is judged by the NumPy references of the catalogue.
 """
 
 from __future__ import annotations

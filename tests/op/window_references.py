@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tests.op import references as ref
-from tests.op.references import Array, Reference
+from tests.op.references import Array, Reference, is_float, wide
 
 
 def reduce_window(
@@ -43,3 +43,24 @@ def reduce_window(
         view = padded[tuple(slice(a, a + (n - 1) * k + 1, k) for a, n, k in zip(starts, shape, strides))]
         result = np.asarray(function(result, view))
     return result
+
+
+def select_and_scatter(
+    operand: Array, source: Array, init: Array, sizes: Sequence[int], strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+) -> Array:  # fmt: skip
+    """Adds each element of the source to the first largest element of its window; padding is never selected."""
+    to = operand.dtype
+    found = np.full(operand.shape, init, np.longdouble if is_float(to) else to)
+    source = wide(source) if is_float(to) else source
+    for window in np.ndindex(*source.shape):
+        best: tuple[int, ...] | None = None
+        for tap in np.ndindex(*sizes):
+            at = tuple(w * s + t - low for w, s, t, (low, _) in zip(window, strides, tap, pads))
+            if not all(0 <= i < size for i, size in zip(at, operand.shape)):
+                continue
+            if best is None or not operand[best] >= operand[at]:
+                best = at
+        if best is not None:
+            found[best] += source[window]
+    return found

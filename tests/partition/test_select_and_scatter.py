@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shardwise import _core
-from tests.op.pooling_cases import pool
+from tests.op.catalogue.window import pool
 from tests.support.partitioned import SCENARIOS, Scenario, execute, sharding
 
 RNG = np.random.default_rng(12)

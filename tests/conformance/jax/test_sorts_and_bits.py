@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.op.random_cases import BITS
-from tests.op.sort_cases import SORTS
+from tests.op.catalogue import random, sort
 from tests.support.once_per_run import once_per_run
 from tests.support.partitioned import ONE_DEVICE, record, run, same_bits
 from tests.support.paths import ROOT
 
-CASES = [*SORTS, *BITS]
+CASES = [*sort.CASES, *(case for case in random.CASES if case.name == "stablehlo.rng_bit_generator")]
 ROWS = [
     (case, dtype, application)
     for case in CASES

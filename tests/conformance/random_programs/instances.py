@@ -19,7 +19,7 @@ import shardwise as sw
 from shardwise import _core
 from tests.conformance.stablehlo.ops.comparing import differing, same
 from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
-from tests.conformance.stablehlo.ops.instance import Instance, ints, tensor
+from tests.op.catalogue.instance import Instance, ints, tensor
 from tests.op.dtype_values import COMPLEX
 from tests.op.references import Array
 from tests.support.draws import Draws

@@ -29,7 +29,7 @@ from shardwise import _core
 from tests.conformance.reshards.meshes import draw_pair, wrong_in
 from tests.conformance.reshards.pairs import KINDS, Pair, bound, draw, tiles
 from tests.conformance.results import table, write
-from tests.conformance.stablehlo.ops.instance import tensor
+from tests.op.catalogue.instance import tensor
 from tests.op.references import Array
 
 ITEM = 4  # bytes

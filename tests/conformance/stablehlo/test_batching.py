@@ -10,8 +10,7 @@ import pytest
 
 from shardwise import _core
 from tests.op.case import Application, OpCase
-from tests.op.cases import CASES
-from tests.op.composed_cases import COMPOSED
+from tests.op.cases import CASES, COMPOSED
 from tests.support.partitioned import ONE_DEVICE, SCENARIOS, difference, execute, record, same_bits, sharding
 
 ROWS = 3

@@ -26,12 +26,12 @@ from tests.conformance.stablehlo.ops.comparing import (
     wide_results,
 )
 from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
-from tests.conformance.stablehlo.ops.instance import Instance
 from tests.conformance.stablehlo.ops.invariants import broken, has_numbers
 from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS, Difference
 from tests.conformance.stablehlo.ops.specified import convolved, scattered, selected_and_scattered
-from tests.conformance.stablehlo.ops.values import Array
 from tests.conformance.stablehlo.ops.xla import Xla
+from tests.op.catalogue.instance import Instance
+from tests.op.catalogue.values import Array
 from tests.support.run_seed import in_turn
 
 OPS = in_turn(sorted(TABLE))

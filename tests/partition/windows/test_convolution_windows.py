@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shardwise import _core
-from tests.op.convolution_cases import convolution
+from tests.op.convolution_references import convolution
 from tests.support.partitioned import SCENARIOS, Scenario, execute, sharding
 
 RNG = np.random.default_rng(11)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shardwise import _core
-from tests.op.pooling_cases import pool
+from tests.op.catalogue.window import pool
 from tests.partition.windows.test_convolution_windows import Window, check, whole
 from tests.support.partitioned import execute, same_bits, sharding
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from shardwise.dtypes import as_wide, is_inexact, numpy_dtype
 from tests.conformance.stablehlo.ops.comparing import CALL, ROUNDED, Wide, differing, ours, same, wide_results
-from tests.conformance.stablehlo.ops.instance import Instance
 from tests.conformance.stablehlo.ops.invariants import broken
 from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS, Difference
 from tests.conformance.stablehlo.ops.partitioned import run_partitioned
-from tests.conformance.stablehlo.ops.values import Array
 from tests.conformance.stablehlo.ops.xla import Xla
+from tests.op.catalogue.instance import Instance
+from tests.op.catalogue.values import Array
 
 TOGETHER = 120  # instances in one module of XLA
 

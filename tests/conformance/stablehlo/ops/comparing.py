@@ -15,17 +15,17 @@ import numpy as np
 
 import shardwise as sw
 from shardwise.dtypes import as_wide, is_complex, is_float, is_inexact, is_signed
-from tests.conformance.stablehlo.ops import devices, movement
-from tests.conformance.stablehlo.ops.instance import Instance
 from tests.conformance.stablehlo.ops.invariants import has_numbers
-from tests.conformance.stablehlo.ops.values import Array, integer_ends, parts_of
 from tests.conformance.stablehlo.ops.xla import CONTRACTIONS, WIDER, Xla
+from tests.op.catalogue import collectives, create, dynamism, layout, slicing
+from tests.op.catalogue.instance import Instance
+from tests.op.catalogue.values import Array, integer_ends, parts_of
 from tests.op.dtype_values import bits_of, width_of
 
 # These keep every bit, of NaN too.
 MOVES = {
-    *movement.ROWS, *devices.ROWS, "stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select",
-    "stablehlo.sort", "stablehlo.bitcast_convert", "stablehlo.select",
+    *layout.DRAWS, *slicing.DRAWS, *create.DRAWS, *dynamism.DRAWS, *collectives.DRAWS, "stablehlo.gather",
+    "stablehlo.torch_index_select", "stablehlo.sort", "stablehlo.bitcast_convert", "stablehlo.select",
 }  # fmt: skip
 CALL = "stablehlo.custom_call"
 PER_MATRIX = ("stablehlo.cholesky", "stablehlo.triangular_solve")

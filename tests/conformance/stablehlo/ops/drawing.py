@@ -7,22 +7,10 @@ import zlib
 
 import numpy as np
 
-from tests.conformance.stablehlo.ops import (
-    contractions,
-    control,
-    decompositions,
-    devices,
-    elementwise,
-    indexing,
-    movement,
-    reductions,
-)
-from tests.conformance.stablehlo.ops.instance import Build, Instance, Table
+from tests.op.catalogue import DRAWS as TABLE
+from tests.op.catalogue.instance import Build, Instance
 
-TABLE: Table = {
-    **elementwise.ROWS, **movement.ROWS, **indexing.ROWS, **reductions.ROWS, **contractions.ROWS, **control.ROWS,
-    **decompositions.ROWS, **devices.ROWS,
-}  # fmt: skip
+__all__ = ["TABLE", "drawn"]
 
 
 def drawn(op: str, seed: int) -> Instance:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from shardwise.dtypes import is_inexact
-from tests.conformance.stablehlo.ops.instance import Instance
-from tests.conformance.stablehlo.ops.values import Array, parts_of
+from tests.op.catalogue.instance import Instance
+from tests.op.catalogue.values import Array, parts_of
 
 
 def target_of(instance: Instance) -> str:

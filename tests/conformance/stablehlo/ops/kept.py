@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from shardwise.dtypes import numpy_dtype
-from tests.conformance.stablehlo.ops.instance import Instance
 from tests.conformance.stablehlo.ops.partitioned import partitioned_text
-from tests.conformance.stablehlo.ops.values import Array
+from tests.op.catalogue.instance import Instance
+from tests.op.catalogue.values import Array
 
 FOLDER = Path(__file__).with_name("kept")
 LINES = ("body", "functions", "for_xla", "partitioned")

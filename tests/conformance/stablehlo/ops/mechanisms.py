@@ -18,10 +18,7 @@ import numpy as np
 
 from shardwise.dtypes import as_wide, is_float, is_inexact, is_integer
 from tests.conformance.stablehlo.ops.comparing import MOVES, Wide, differing, ours, same, same_bits
-from tests.conformance.stablehlo.ops.instance import Build, Instance, dense_ints, tensor
-from tests.conformance.stablehlo.ops.reductions import selector
 from tests.conformance.stablehlo.ops.references import reference
-from tests.conformance.stablehlo.ops.scalar_regions import combiner
 from tests.conformance.stablehlo.ops.specified import (
     bits_set,
     compared,
@@ -34,7 +31,10 @@ from tests.conformance.stablehlo.ops.specified import (
     upper_half,
     windows_of_updates,
 )
-from tests.conformance.stablehlo.ops.values import Array
+from tests.op.catalogue.instance import Build, Instance, dense_ints, tensor
+from tests.op.catalogue.scalar_regions import combiner
+from tests.op.catalogue.values import Array
+from tests.op.catalogue.window import selector
 from tests.op.dtype_values import COMPLEX, bits_of, width_of
 
 

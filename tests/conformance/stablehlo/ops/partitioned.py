@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import shardwise as sw
-from tests.conformance.stablehlo.ops.instance import Instance
-from tests.conformance.stablehlo.ops.values import Array
+from tests.op.catalogue.instance import Instance
+from tests.op.catalogue.values import Array
 
 MESHES: tuple[tuple[tuple[str, int], ...], ...] = (
     (("x", 2),), (("x", 4),), (("x", 8),), (("x", 3),), (("x", 2), ("y", 3)), (("x", 4), ("y", 2)),

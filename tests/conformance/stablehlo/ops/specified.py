@@ -12,8 +12,8 @@ import numpy as np
 
 import shardwise as sw
 from shardwise.dtypes import as_wide, is_complex, is_float, is_inexact, is_integer
-from tests.conformance.stablehlo.ops.instance import Instance
-from tests.conformance.stablehlo.ops.values import Array, integer_ends, parts_of
+from tests.op.catalogue.instance import Instance
+from tests.op.catalogue.values import Array, integer_ends, parts_of
 
 Box = tuple[slice, ...]
 

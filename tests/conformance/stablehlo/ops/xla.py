@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from shardwise.dtypes import numpy_dtype
-from tests.conformance.stablehlo.ops.instance import Instance, tensor
-from tests.conformance.stablehlo.ops.values import Array
+from tests.op.catalogue.instance import Instance, tensor
+from tests.op.catalogue.values import Array
 from tests.op.dtype_values import ALL_DTYPES
 from tests.support.paths import ROOT
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of cases.py for sort and top_k: comparators by keys as JAX writes them, and one that is evaluated."""
+"""Sorts and top_k: comparators by keys as JAX writes them, and one that is evaluated."""
 
 from __future__ import annotations
 
@@ -9,46 +9,20 @@ from typing import Any
 import numpy as np
 
 from shardwise import _core
-from shardwise.dtypes import is_signed
+from shardwise.dtypes import is_float, is_inexact, is_signed, numpy_dtype
 from tests.op.case import ALL, NUMBERS, Application, OpCase
+from tests.op.catalogue.instance import Build, Row, Table
+from tests.op.catalogue.scalar_regions import FORMS, comparator
+from tests.op.dtype_values import ALL_DTYPES, COMPLEX
 from tests.op.inputs import Shape, dtype_of, extreme, plain
-from tests.op.references import Array, is_float
+from tests.op.references import Array
+from tests.op.sort_references import numbers, places, total
 
 EnumValue = _core.ir.EnumValue
 
-# ---- references -----------------------------------------------------------------------------------------------------
 
+# ---- cases -----------------------------------------------------------------------------------------------------------
 
-def total(x: Array) -> Array:
-    """Integers in the order of TOTALORDER: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
-    if not is_float(x.dtype):
-        return x.astype(object) if x.dtype.kind != "b" else x.astype(int)
-    signed = x.view(f"i{x.itemsize}").astype(object)
-    return np.where(signed < 0, -1 - (signed + 2 ** (8 * x.itemsize - 1)), signed)
-
-
-def numbers(x: Array) -> Array:
-    """The same with -0 as 0 and every NaN as one, after infinity."""
-    if not is_float(x.dtype):
-        return total(x)
-    x = np.where(x == 0, np.zeros((), x.dtype), x)
-    return total(np.where(np.isnan(x), np.full((), np.nan, x.dtype), x).astype(x.dtype))
-
-
-def places(keys: Sequence[Array], dim: int, descending: bool = False) -> Array:
-    """The stable order along a dim by keys, the first one primary."""
-    found = np.zeros(keys[0].shape, np.int64)
-    for row in np.ndindex(*(1 if d == dim else size for d, size in enumerate(found.shape))):
-        line = tuple(slice(None) if d == dim else i for d, i in enumerate(row))
-        columns = [list(key[line]) for key in keys]
-        found[line] = sorted(
-            range(found.shape[dim]),
-            key=lambda k: tuple(-int(c[k]) if descending else int(c[k]) for c in columns),
-        )
-    return found
-
-
-# ---- comparators ----------------------------------------------------------------------------------------------------
 
 KEYS: dict[str, Callable[..., list[Array]]] = {
     "total": lambda x, *_: [total(x)],
@@ -94,7 +68,7 @@ def _comparator(trace: Any, kind: str, dtypes: Sequence[str]) -> int:
     return region
 
 
-def _application(kind: str, dtype: str, shape: Shape, dim: int, count: int, result: int) -> Application:
+def _sort_case(kind: str, dtype: str, shape: Shape, dim: int, count: int, result: int) -> Application:
     dtypes = (dtype, "int32", "int8")[:count]
     rng = np.random.default_rng(3)
     fixed = {i: rng.integers(-2, 3, shape).astype(dtypes[i]) for i in range(1, count) if kind in ("two", "magnitude")}
@@ -114,7 +88,7 @@ def _application(kind: str, dtype: str, shape: Shape, dim: int, count: int, resu
     )  # fmt: skip
 
 
-def _sorts(kind: str) -> Callable[[int, str], list[Application]]:
+def sort_cases(kind: str) -> Callable[[int, str], list[Application]]:
     least = 2 if kind in ("two", "magnitude") else 1
 
     def applications(n: int, dtype: str) -> list[Application]:
@@ -124,12 +98,12 @@ def _sorts(kind: str) -> Callable[[int, str], list[Application]]:
             ((3, n), -1, 2, 1),
             ((2, n, 3), 1, 3, 0),
         ]
-        return [_application(kind, dtype, *row) for row in rows]
+        return [_sort_case(kind, dtype, *row) for row in rows]
 
     return applications
 
 
-def _top_k(n: int, dtype: str) -> list[Application]:
+def top_k_cases(n: int, dtype: str) -> list[Application]:
     found = []
     for shape, k in [((n,), n), ((3, n), n // 2), ((n, 5), 2), ((n, 2, 3), 3), ((2, n), min(n, 1))]:
         for result in (0, 1):
@@ -150,11 +124,64 @@ def _top_k(n: int, dtype: str) -> list[Application]:
     return found
 
 
-SORTS = [
-    OpCase("chlo.top_k", ALL, _top_k, extreme),
-    OpCase("stablehlo.sort", ALL, _sorts("total"), extreme, variant="total"),
-    OpCase("stablehlo.sort", NUMBERS, _sorts("descending"), extreme, variant="descending"),
-    OpCase("stablehlo.sort", ("float32", "float64", "float16"), _sorts("numbers"), extreme, variant="numbers"),
-    OpCase("stablehlo.sort", ("float32", "float64", "int8"), _sorts("two"), extreme, variant="two"),
-    OpCase("stablehlo.sort", ("float32", "float64"), _sorts("magnitude"), plain, variant="magnitude"),
+CASES: list[OpCase] = [
+    OpCase("chlo.top_k", ALL, top_k_cases, extreme),
+    OpCase("stablehlo.sort", ALL, sort_cases("total"), extreme, variant="total"),
+    OpCase("stablehlo.sort", NUMBERS, sort_cases("descending"), extreme, variant="descending"),
+    OpCase("stablehlo.sort", ("float32", "float64", "float16"), sort_cases("numbers"), extreme, variant="numbers"),
+    OpCase("stablehlo.sort", ("float32", "float64", "int8"), sort_cases("two"), extreme, variant="two"),
+    OpCase("stablehlo.sort", ("float32", "float64"), sort_cases("magnitude"), plain, variant="magnitude"),
 ]
+
+
+# ---- random instances ------------------------------------------------------------------------------------------------
+
+
+EVERY = tuple(ALL_DTYPES)
+TOTALLY_ORDERED = ("float32", "float64", *COMPLEX)
+ORDERED = tuple(d for d in ALL_DTYPES if d not in COMPLEX)
+
+
+def draw_sort(b: Build) -> None:
+    """Up to four operands, up to three of them keys in any order; ties show whether the order is stable."""
+    shape = b.shape(1, 3)
+    dim = b.below(0, len(shape) - 1)
+    dtypes = [
+        b.dtype,
+        *(b.pick(("int32", "float32", "bfloat16", "uint8", "complex64")) for _ in range(b.pick((0, 1, 1, 2, 3)))),
+    ]
+    keys = b.rng.permutation(len(dtypes))[: b.pick((1, 1, 2, 3))].tolist()
+    arrays = [with_ties(b, shape, d) if i in keys else b.wild(shape, d) for i, d in enumerate(dtypes)]
+    region = comparator(dtypes, [(key, b.pick("LG"), form_of_comparison(b, dtypes[key])) for key in keys])
+    properties = f"dimension = {dim} : i64, is_stable = true"
+    b.op([b.argument(x) for x in arrays], [(shape, d) for d in dtypes], properties, region)
+
+
+def form_of_comparison(b: Build, dtype: str) -> str:
+    return "total" if dtype in TOTALLY_ORDERED and b.chance(0.4) else str(b.pick(FORMS))
+
+
+def with_ties(b: Build, shape: Shape, dtype: str) -> Array:
+    """Any numbers, or few different ones with both zeros; NaN too, which the comparators put last."""
+    x = b.wild(shape, dtype)
+    if b.chance(0.6) and x.size:
+        few = b.wild((3,), dtype)
+        if is_inexact(few.dtype) and dtype != "float8_e8m0fnu":
+            few[0] = np.array(0).astype(few.dtype)
+            few[1] = np.negative(few[0])
+        return np.asarray(b.rng.choice(few, shape)).astype(x.dtype)
+    return x
+
+
+def draw_top_k(b: Build) -> None:
+    shape = b.filled_shape(1, 3)
+    k = b.below(0, shape[-1])
+    to = (*shape[:-1], k)
+    x = b.argument(b.wild(shape) if not is_inexact(numpy_dtype(b.dtype)) else b.tame(shape))
+    b.op([x], [(to, b.dtype), (to, "int32")], f"k = {k} : i64")
+
+
+DRAWS: Table = {
+    "stablehlo.sort": Row(EVERY, draw_sort),
+    "chlo.top_k": Row(ORDERED, draw_top_k),
+}

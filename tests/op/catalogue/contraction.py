@@ -1,24 +1,217 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contractions, convolutions, decompositions and Fourier transforms."""
+"""Products, einsums, ragged dots and convolutions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from shardwise import _core
 from shardwise.dtypes import is_float, is_inexact, is_integer, numpy_dtype
-from tests.conformance.stablehlo.ops.instance import Build, Row, Table, dense_ints, ints, tensor
-from tests.conformance.stablehlo.ops.values import Array, Shape, float_corners
+from tests.op import references as ref
+from tests.op.case import ALL, FLOATS, Application, OpCase
+from tests.op.catalogue.instance import Build, Row, Table, dense_ints, ints, tensor
+from tests.op.catalogue.values import float_corners
+from tests.op.convolution_references import Pads, convolution
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX
+from tests.op.inputs import Shape, plain
+from tests.op.references import Array, Reference, wide
 
-NUMBERS = tuple(d for d in ALL_DTYPES if d != "float8_e8m0fnu")  # its sums have no zero
+Struct = _core.ir.Struct
+SUMMED = tuple(d for d in ALL_DTYPES if d != "float8_e8m0fnu")  # its sums have no zero
 INTEGERS = tuple(d for d in ALL_DTYPES if is_integer(numpy_dtype(d)))
-FLOATS = tuple(d for d in NUMBERS if is_float(numpy_dtype(d)))
-KINDS = (("bool",), INTEGERS, FLOATS, tuple(COMPLEX))  # each may be an operand beside the next ones, bool only of bool
-LINALG = ("float32", "float64", "complex64", "complex128")
-HALVES = ("float16", "bfloat16")  # XLA rounds each step of a solve, shardwise the result
+SUMMED_FLOATS = tuple(d for d in SUMMED if is_float(numpy_dtype(d)))
+# Each may be an operand beside the next ones, bool only of bool.
+KINDS = (("bool",), INTEGERS, SUMMED_FLOATS, tuple(COMPLEX))
+
+
+# ---- cases -----------------------------------------------------------------------------------------------------------
+
+
+Pair = tuple[Shape, Shape]
+
+
+def _dot_general_case(
+    lhs: Shape, rhs: Shape, batching: Pair, contracting: Pair, wider: str | None = None
+) -> Application:
+    fields = {
+        "lhs_batching_dimensions": batching[0],
+        "rhs_batching_dimensions": batching[1],
+        "lhs_contracting_dimensions": contracting[0],
+        "rhs_contracting_dimensions": contracting[1],
+    }
+    reference = partial(ref.dot_general, batching=batching, contracting=contracting)
+    free = [lhs[d] for d in batching[0]]
+    free += [size for d, size in enumerate(lhs) if d not in batching[0] + contracting[0]]
+    free += [size for d, size in enumerate(rhs) if d not in batching[1] + contracting[1]]
+    return Application(
+        (lhs, rhs),
+        reference,
+        {"dot_dimension_numbers": Struct("stablehlo.dot", {k: v for k, v in fields.items() if v})},
+        result_shape=tuple(free) if wider else None,
+        result_dtype=wider,
+        label=f"{batching}{contracting}{wider}",
+    )
+
+
+def dot_general_cases(n: int, dtype: str) -> list[Application]:
+    rows = [
+        _dot_general_case((n, 4), (4, 5), ((), ()), ((1,), (0,))),
+        _dot_general_case((3, n), (n, 5), ((), ()), ((1,), (0,))),
+        _dot_general_case((n, 2, 3), (n, 3, 4), ((0,), (0,)), ((2,), (1,))),
+        _dot_general_case((2, 3, n), (4, n, 2), ((0,), (2,)), ((2,), (1,))),
+        _dot_general_case((3, 4), (n, 4), ((), ()), ((1,), (1,))),
+        _dot_general_case((n, 2, 3), (3, n, 4), ((), ()), ((0, 2), (1, 0))),
+        _dot_general_case((n,), (3,), ((), ()), ((), ())),
+        _dot_general_case((n,), (n,), ((), ()), ((0,), (0,))),
+    ]
+    wider = {"bfloat16": "float32", "float16": "float32", "int8": "int32", "float32": "float64"}.get(dtype)
+    if wider in ("float32", "float64"):
+        rows.append(_dot_general_case((3, n), (n, 5), ((), ()), ((1,), (0,)), wider))
+    return rows
+
+
+def dot_cases(n: int, dtype: str) -> list[Application]:
+    shapes: list[tuple[Shape, Shape]] = [
+        ((n, 4), (4, 5)),
+        ((3, n), (n, 5)),
+        ((n,), (n, 3)),
+        ((3, n), (n,)),
+        ((n,), (n,)),
+    ]
+    return [
+        Application(pair, partial(ref.dot_general, contracting=((len(pair[0]) - 1,), (0,))), label=str(pair))
+        for pair in shapes
+    ]
+
+
+def _einsum_reference(equation: str) -> Reference:
+    def computed(*operands: Array) -> Array:
+        dtype = operands[0].dtype
+        if dtype == np.bool_:
+            return np.einsum(equation, *(x.astype(np.int64) for x in operands)) > 0
+        if is_float(dtype):
+            return np.einsum(equation, *map(wide, operands))
+        return np.einsum(equation, *operands)
+
+    return computed
+
+
+def _einsum_cases(rows: Sequence[tuple[tuple[Shape, ...], str]]) -> list[Application]:
+    return [Application(shapes, _einsum_reference(text), {"einsum_config": text}, label=text) for shapes, text in rows]
+
+
+def einsum_cases(n: int, dtype: str) -> list[Application]:
+    return _einsum_cases(
+        [
+            (((n, 4), (4, 5)), "ij,jk->ik"),
+            (((2, n, 3), (3, n, 4)), "bij,jik->kbi"),
+            (((n, 3), (4, 2)), "ij,kl->il"),
+            (((n, n, 2), (n, 3)), "iij,ik->kj"),
+            (((n,), (n,)), "i,i->"),
+            (((n,), (3,)), "i,j->ji"),
+        ]
+    )
+
+
+def unary_einsum_cases(n: int, dtype: str) -> list[Application]:
+    return _einsum_cases(
+        [
+            (((n, 3),), "ij->ji"),
+            (((n, 3, 2),), "ijk->kj"),
+            (((n, n),), "ii->i"),
+            (((2, n, n),), "bii->b"),
+            (((n, 2, n, n),), "iaii->ai"),
+        ]
+    )
+
+
+def ragged_dot_cases(n: int, dtype: str) -> list[Application]:
+    counts = np.array([n // 3, 0, n - n // 3], np.int32)
+    group = np.repeat(np.arange(3), counts)
+
+    def by_rows(x: Array, w: Array, _: Array) -> Array:
+        return np.einsum("mk,mkn->mn", wide(x), wide(w)[group])
+
+    def by_groups(x: Array, y: Array, _: Array) -> Array:
+        return np.stack([np.einsum("km,kn->mn", wide(x)[group == g], wide(y)[group == g]) for g in range(3)])
+
+    lists = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (1,), "lhs_ragged_dimensions": (0,)}
+    rows: list[tuple[Shape, Shape, Reference, dict[str, Any]]] = [
+        ((n, 4), (3, 4, 5), by_rows, {**lists, "rhs_group_dimensions": (0,)}),
+        ((n, 2), (n, 5), by_groups, {**lists, "lhs_contracting_dimensions": (0,), "rhs_contracting_dimensions": (0,)}),
+    ]
+    return [
+        Application(
+            (lhs, rhs, (3,)), reference, {"ragged_dot_dimension_numbers": Struct("chlo.ragged_dot", fields)},
+            dtypes=(None, None, "int32"), fixed={2: counts}, has_local=False, label=f"{lhs}{rhs}",
+        )
+        for lhs, rhs, reference, fields in rows
+    ]  # fmt: skip
+
+
+def _convolution_case(
+    lhs: Shape, rhs: Shape, numbers: str, pads: Pads = (), strides: Shape = (), lhs_dilation: Shape = (),
+    rhs_dilation: Shape = (), features: int = 1, batches: int = 1,
+) -> Application:  # fmt: skip
+    ones = (1,) * (len(lhs) - 2)
+    strides, lhs_dilation, rhs_dilation = strides or ones, lhs_dilation or ones, rhs_dilation or ones
+    pads = pads or ((0, 0),) * len(ones)
+    attrs = {
+        "window_strides": strides,
+        "padding": np.array(pads, np.int64).reshape(-1, 2),
+        "lhs_dilation": lhs_dilation,
+        "rhs_dilation": rhs_dilation,
+        "dimension_numbers": Struct("stablehlo.conv", {"": numbers}),
+        "feature_group_count": features,
+        "batch_group_count": batches,
+    }
+    reference = partial(
+        convolution, numbers=numbers, strides=strides, pads=pads, lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation, features=features, batches=batches,
+    )  # fmt: skip
+    return Application(
+        (lhs, rhs), reference, attrs, has_local=features == batches == 1,
+        label=f"{lhs}{rhs}{numbers}{pads}{strides}{lhs_dilation}{rhs_dilation}{features}{batches}",
+    )  # fmt: skip
+
+
+def convolution_cases(n: int, dtype: str) -> list[Application]:
+    g = max(n, 1)
+    last = "[b, 0, f]x[0, i, o]->[b, 0, f]"
+    return [
+        _convolution_case((n, 5, 3), (2, 3, 4), last, ((1, 0),)),
+        _convolution_case((2, n, 3), (3, 3, 2), last, ((1, 1),), (2,)),
+        _convolution_case((2, 4, n), (2, n, 3), last),
+        _convolution_case((2, 5, 3), (2, 3, n), last, ((0, 2),), rhs_dilation=(2,)),
+        _convolution_case((2, 3, n, 4), (4, 3, 2, 3), "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
+                     ((2, -1), (1, 1)), (1, 2), (2, 1), (1, 2)),
+        _convolution_case((3, n, 4, 2), (3, 2, 3, 3), "[f, 0, 1, b]x[i, 0, o, 1]->[0, b, f, 1]", ((1, 1), (0, 1))),
+        _convolution_case((2, n, 4), (1, 4, 3), last),
+        _convolution_case((2, n, 4), (2, 4, 3), last, strides=(2,)),
+        _convolution_case((2, 4, 2 * g), (2, 2, 3 * g), last, ((1, 0),), features=g),
+        _convolution_case((2, n, 3), (2, 1, 6), last, ((0, 1),), features=3),
+        _convolution_case((2, n, 5), (3, 1, 5), last, ((1, 1),), features=5),
+        _convolution_case((2 * g, 4, 3), (2, 3, 2 * g), last, batches=g),
+        _convolution_case((n, 3), (3, 4), "[b, f]x[i, o]->[b, f]"),
+    ]  # fmt: skip
+
+
+CASES: list[OpCase] = [
+    OpCase("stablehlo.dot_general", ALL, dot_general_cases, plain, "dot", combine="add"),
+    OpCase("stablehlo.convolution", (*FLOATS, "int32", "uint8"), convolution_cases, plain, "dot", combine="add"),
+    OpCase("stablehlo.dot", ALL, dot_cases, plain, "dot", combine="add"),
+    OpCase("stablehlo.einsum", ALL, einsum_cases, plain, "dot", combine="add"),
+    OpCase("stablehlo.unary_einsum", ALL, unary_einsum_cases, plain, "sum", combine="add"),
+    OpCase("chlo.ragged_dot", FLOATS, ragged_dot_cases, plain, "magnitude", 16, combine="add"),
+]
+
+
+# ---- random instances ------------------------------------------------------------------------------------------------
 
 
 def operand_dtypes(b: Build, alike: bool) -> tuple[str, str]:
@@ -52,7 +245,7 @@ def compare_contracted(b: Build, count: int) -> None:
         b.compare_with("sum", 8 + count)
 
 
-def dot_general(b: Build) -> None:
+def draw_dot_general(b: Build) -> None:
     """Dims of each operand in any order: batching, contracting, free."""
     batch, contracted = b.shape(0, 1), b.shape(0, 2)
     free = [b.shape(0, 1), b.shape(0, 2)]
@@ -75,14 +268,14 @@ def dot_general(b: Build) -> None:
     compare_contracted(b, math.prod(contracted))
 
 
-def dot(b: Build) -> None:
+def draw_dot(b: Build) -> None:
     k = b.size()
     left, right = (*b.shape(0, 1), k), (k, *b.shape(0, 1))
     b.op(operands_of(b, (left, right)), [((*left[:-1], *right[1:]), b.dtype)])
     compare_contracted(b, k)
 
 
-def einsum(b: Build) -> None:
+def draw_einsum(b: Build) -> None:
     equation = b.pick(("ij,jk->ik", "bij,jik->kb", "ij,kl->il", "bij,bjk->bik", "i,i->", "i,j->ji", "ab,ab->ab"))
     sizes = {c: max(b.size(), 1) for c in "abijkl"}
     operands = equation.partition("->")[0].split(",")
@@ -98,7 +291,7 @@ def einsum(b: Build) -> None:
         )
 
 
-def unary_einsum(b: Build) -> None:
+def draw_unary_einsum(b: Build) -> None:
     equation = b.pick(("ij->ji", "ijk->kj", "ij->i", "i->", "ijk->i"))
     sizes = {c: max(b.size(), 1) for c in "ijk"}
     given, _, made = equation.partition("->")
@@ -115,7 +308,7 @@ def unary_einsum(b: Build) -> None:
     compare_contracted(b, math.prod(sizes[c] for c in {*given} - {*made}))
 
 
-def ragged_dot(b: Build) -> None:
+def draw_ragged_dot(b: Build) -> None:
     """Rows in groups, each with a matrix of its own; groups of the contracted dim; groups of the batch."""
     mode, batch = b.pick(("rows", "rows", "contracted", "batch")), tuple(b.pick(((), (2,), (3,))))
     m, k, n, groups = (max(b.size(), 1) for _ in range(4))
@@ -203,7 +396,7 @@ def window_of_convolution(b: Build, spatial: Shape, kernel: Shape) -> tuple[dict
     return w, tuple(to)
 
 
-def convolution(b: Build, dynamic: bool = False) -> None:
+def draw_convolution(b: Build, dynamic: bool = False) -> None:
     rank = b.pick((1, 2, 2, 3)) if dynamic else b.pick((0, 1, 2, 2, 3))
     groups, batch_groups = b.pick(((1, 1), (1, 1), (2, 1), (3, 1), (1, 2)))
     batch, into, out = batch_groups * b.below(1, 3), groups * b.below(1, 3), groups * batch_groups * b.below(1, 3)
@@ -250,64 +443,12 @@ def convolution(b: Build, dynamic: bool = False) -> None:
     compare_contracted(b, into * math.prod(kernel))
 
 
-def square(b: Build) -> Shape:
-    n = b.below(0, 5)
-    return (*b.pick(((), (), (3,), (2, 2), (0,), (1,))), n, n)
-
-
-def cholesky(b: Build) -> None:
-    shape = square(b)
-    x = b.tame(shape).astype(np.complex128 if b.dtype.startswith("complex") else np.float64)
-    a = x @ np.conj(np.swapaxes(x, -1, -2)) + (shape[-1] + 1) * np.eye(shape[-1])
-    lower = b.chance(0.5)
-    b.op([b.argument(a.astype(b.dtype))], [(shape, b.dtype)], f"lower = {str(lower).lower()}")
-    b.compare_with("triangle", (8 if b.dtype in HALVES else 64) * (1 + shape[-1]))
-
-
-def triangular_solve(b: Build) -> None:
-    shape = square(b)
-    n = shape[-1]
-    left, lower, unit = b.chance(0.5), b.chance(0.5), b.chance(0.3)
-    transposed = b.pick(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))
-    a = b.tame(shape) + (n + 2) * np.eye(n)
-    other = b.below(0, 4)
-    rhs = (*shape[:-2], n, other) if left else (*shape[:-2], other, n)
-    flags = {"left_side": left, "lower": lower, "unit_diagonal": unit}
-    properties = ", ".join(f"{k} = {str(v).lower()}" for k, v in flags.items())
-    operands = [b.argument(a.astype(b.dtype)), b.argument(b.tame(rhs))]
-    b.op(operands, [(rhs, b.dtype)], f"{properties}, transpose_a = #stablehlo<transpose {transposed}>")
-    b.compare_with("scaled", 1e4 if unit else 32 if b.dtype in HALVES else 256)
-
-
-def fft(b: Build) -> None:
-    """Every kind; lengths with large primes too."""
-    kind = b.pick(("FFT", "IFFT") if b.dtype.startswith("complex") else ("RFFT", "IRFFT"))
-    wide = b.dtype in ("float64", "complex128")
-    real, complex_ = ("float64", "complex128") if wide else ("float32", "complex64")
-    lengths = [b.pick((1, 2, 3, 4, 5, 8, 11, 12, 16, 30, 37)) for _ in range(b.below(1, 3))]
-    batch = b.shape(0, 1)
-    half = [*lengths[:-1], lengths[-1] // 2 + 1]
-    given, made = {
-        "FFT": ((lengths, complex_), (lengths, complex_)),
-        "IFFT": ((lengths, complex_), (lengths, complex_)),
-        "RFFT": ((lengths, real), (half, complex_)),
-        "IRFFT": ((half, complex_), (lengths, real)),
-    }[kind]
-    x = b.argument(b.tame((*batch, *given[0]), given[1]))
-    properties = f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {ints(lengths)}"
-    b.op([x], [((*batch, *made[0]), made[1])], properties)
-    b.compare_with("scaled", 64 + 8 * math.log2(math.prod(lengths) + 1))
-
-
-ROWS: Table = {
-    "stablehlo.dot_general": Row(NUMBERS, dot_general),
-    "stablehlo.dot": Row(NUMBERS, dot),
-    "stablehlo.einsum": Row(NUMBERS, einsum),
-    "stablehlo.unary_einsum": Row(tuple(d for d in NUMBERS if d != "bool"), unary_einsum),
-    "chlo.ragged_dot": Row(NUMBERS, ragged_dot),
-    "stablehlo.convolution": Row(NUMBERS, convolution),
-    "stablehlo.dynamic_conv": Row(NUMBERS, lambda b: convolution(b, dynamic=True)),
-    "stablehlo.cholesky": Row(LINALG + HALVES, cholesky),
-    "stablehlo.triangular_solve": Row(LINALG + HALVES, triangular_solve),
-    "stablehlo.fft": Row(LINALG, fft),
+DRAWS: Table = {
+    "stablehlo.dot_general": Row(SUMMED, draw_dot_general),
+    "stablehlo.dot": Row(SUMMED, draw_dot),
+    "stablehlo.einsum": Row(SUMMED, draw_einsum),
+    "stablehlo.unary_einsum": Row(tuple(d for d in SUMMED if d != "bool"), draw_unary_einsum),
+    "chlo.ragged_dot": Row(SUMMED, draw_ragged_dot),
+    "stablehlo.convolution": Row(SUMMED, draw_convolution),
+    "stablehlo.dynamic_conv": Row(SUMMED, lambda b: draw_convolution(b, dynamic=True)),
 }

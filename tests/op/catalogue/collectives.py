@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.conformance.stablehlo.ops.instance import Build, Row, Table, tensor
-from tests.conformance.stablehlo.ops.scalar_regions import combiner
+from tests.op.case import OpCase
+from tests.op.catalogue.instance import Build, Row, Table, tensor
+from tests.op.catalogue.scalar_regions import combiner
 from tests.op.dtype_values import ALL_DTYPES, NARROW_FLOATS, NARROW_INTEGERS
 
 EVERY = tuple(ALL_DTYPES)
@@ -36,7 +37,7 @@ def _of_one_array(*dims: str, region: bool = False, more: str = "") -> Callable[
     return make
 
 
-def permute(b: Build) -> None:
+def draw_permute(b: Build) -> None:
     """To itself, or to no device: then the result is zeros."""
     shape, pairs = b.shape(), b.pick((ALONE.replace("1x1", "1x2"), "dense<> : tensor<0x2xi64>"))
     x = b.argument(b.wild(shape))
@@ -47,7 +48,7 @@ def permute(b: Build) -> None:
         _as_identity(b, x)
 
 
-def number(b: Build) -> None:
+def draw_number(b: Build) -> None:
     b.op([], [((), "uint32")])
 
 
@@ -65,14 +66,14 @@ def _token(*lines: str) -> Callable[[Build], None]:
     return make
 
 
-ROWS: Table = {
+DRAWS: Table = {
     "stablehlo.all_gather": Row(EVERY, _of_one_array("all_gather_dim")),
     "stablehlo.all_reduce": Row(WIDE, _of_one_array(region=True)),
     "stablehlo.reduce_scatter": Row(WIDE, _of_one_array("scatter_dimension", region=True)),
     "stablehlo.all_to_all": Row(
         EVERY, _of_one_array("split_dimension", "concat_dimension", more=", split_count = 1 : i64")
     ),
-    "stablehlo.collective_permute": Row(EVERY, permute),
+    "stablehlo.collective_permute": Row(EVERY, draw_permute),
     "stablehlo.collective_broadcast": Row(EVERY, _of_one_array()),
     "stablehlo.cross-replica-sum": Row(WIDE, _of_one_array()),
     "stablehlo.create_token": Row(EVERY, _token(f'%t = "stablehlo.create_token"() : () -> {TOKEN}')),
@@ -84,6 +85,7 @@ ROWS: Table = {
             f'%t = "stablehlo.after_all"(%u, %v) : ({TOKEN}, {TOKEN}) -> {TOKEN}',
         ),
     ),
-    "stablehlo.partition_id": Row(("uint32",), number),
-    "stablehlo.replica_id": Row(("uint32",), number),
+    "stablehlo.partition_id": Row(("uint32",), draw_number),
+    "stablehlo.replica_id": Row(("uint32",), draw_number),
 }
+CASES: list[OpCase] = []  # they need a manual region: see OF_DEVICES of tests/op/cases.py

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from shardwise.dtypes import numpy_dtype
-from tests.conformance.stablehlo.ops import values
-from tests.conformance.stablehlo.ops.values import Array, Shape
+from tests.op.catalogue import values
+from tests.op.catalogue.values import Array, Shape
 from tests.op.dtype_values import mlir_name
 
 Type = tuple[Shape, str]  # shape, dtype

@@ -1,26 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of cases.py for random bits and numbers: Philox 4x32-10 and Threefry 2x32-20 written with Python's integers."""
+"""Random bits and numbers: Philox 4x32-10 and Threefry 2x32-20 written with Python's integers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy import special
 
-from shardwise import _core
-from tests.op.case import FLOATS, INTEGERS, Application, OpCase
+from shardwise.dtypes import is_float
 from tests.op.inputs import Shape, dtype_of
-from tests.op.references import Array, is_float
+from tests.op.references import Array
 
-EnumValue = _core.ir.EnumValue
 WORD, LONG = 2**32 - 1, 2**64 - 1
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-
-# ---- generators -----------------------------------------------------------------------------------------------------
 
 
 def threefry(key: int, counter: int) -> tuple[int, int]:
@@ -89,43 +84,6 @@ def _random_bits(algorithm: str, numbers: tuple[int, ...], shape: Shape, dtype: 
     return np.array(after, np.uint64), unsigned.view(to)
 
 
-# ---- rows -----------------------------------------------------------------------------------------------------------
-
-
-def _state(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
-    """Near the end of 64 bits, for the carry."""
-    if dtype != "uint64":
-        return np.asarray(rng.uniform(1, 2, shape) if is_float(dtype_of(dtype)) else 3).astype(dtype_of(dtype))
-    return LONG - rng.integers(0, 4, shape).astype(np.uint64)
-
-
-def _bits(algorithm: str) -> Callable[[int, str], list[Application]]:
-    def applications(n: int, dtype: str) -> list[Application]:
-        found = []
-        for length in (2,) if algorithm == "THREE_FRY" else (2, 3):
-            for shape in ((n, 3), (2, n), (3, n, 2), ()):
-                for result in (1,) if shape else (0, 1):  # the state does not depend on the dims
-                    found.append(_application(algorithm, dtype, length, shape, result))
-        return found
-
-    return applications
-
-
-def _application(algorithm: str, dtype: str, length: int, shape: Shape, result: int) -> Application:
-    def reference(state: Array) -> Array:
-        return random_bits(algorithm, state, shape, dtype)[result]
-
-    def record(trace: Any, operands: Sequence[int]) -> int:
-        attrs = {"rng_algorithm": EnumValue("stablehlo", "rng_algorithm", algorithm)}
-        declared = [((length,), "uint64"), (shape, dtype)]
-        return int(trace.emit_op("stablehlo.rng_bit_generator", list(operands), attrs, declared)[result][0])
-
-    return Application(
-        ((length,),), reference, record=record, dtypes=("uint64",), result=result, has_local=False,
-        label=f"{algorithm} {length} {shape}[{result}]",
-    )  # fmt: skip
-
-
 def drawn(distribution: str, low: Array, high: Array, shape: Shape) -> Array:
     """The first stream of stablehlo.rng, before its last rounding."""
     seed = np.array([0x5368617264776973, 0], np.uint64)
@@ -144,31 +102,3 @@ def drawn(distribution: str, low: Array, high: Array, shape: Shape) -> Array:
         return low + unit * (high - low)
     place = 2 * unit - 1 + np.longdouble(2.0) ** (-53 if wide else -24)
     return low + high * special.erfinv(place.astype(np.float64)) * math.sqrt(2)
-
-
-def _rng(distribution: str) -> Callable[[int, str], list[Application]]:
-    def applications(n: int, dtype: str) -> list[Application]:
-        attrs = {"rng_distribution": EnumValue("stablehlo", "rng_distribution", distribution)}
-        ends = {0: np.asarray(1).astype(dtype_of(dtype)), 1: np.asarray(9).astype(dtype_of(dtype))}
-        return [
-            Application(
-                ((), (), (len(shape),)), lambda a, b, _, shape=shape: drawn(distribution, a, b, shape), attrs,
-                result_shape=shape, result_dtype=dtype, dtypes=(None, None, "int64"),
-                fixed={**ends, 2: np.array(shape, np.int64)}, has_local=False, label=f"{distribution} {shape}",
-            )
-            for shape in ((n,), (n, 3), (2, n))
-        ]  # fmt: skip
-
-    return applications
-
-
-WIDTHS = ("uint32", "uint64", "uint8", "int16", "float32", "bfloat16", "float64")
-BITS = [
-    OpCase("stablehlo.rng_bit_generator", WIDTHS, _bits(algorithm), _state, variant=algorithm.lower())
-    for algorithm in ("PHILOX", "THREE_FRY")
-]
-NUMBERS = [
-    OpCase("stablehlo.rng", (*FLOATS, *INTEGERS), _rng("UNIFORM"), _state, "magnitude", 8, variant="uniform"),
-    OpCase("stablehlo.rng", FLOATS, _rng("NORMAL"), _state, "magnitude", 64, variant="normal"),
-]
-RANDOM = BITS + NUMBERS

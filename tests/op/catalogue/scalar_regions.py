@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.conformance.stablehlo.ops.instance import tensor
+from tests.op.catalogue.instance import tensor
 
 
 def combiner(op: str, dtype: str, names: tuple[str, str] = ("u", "v")) -> str:

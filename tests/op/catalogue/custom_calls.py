@@ -9,17 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from shardwise.dtypes import is_complex, numpy_dtype
-from tests.conformance.stablehlo.ops.instance import LAPACK_LETTERS, Build, Row, Table
-from tests.conformance.stablehlo.ops.values import Array, Shape, parts_of
+from tests.op.case import Application, OpCase
+from tests.op.catalogue.instance import LAPACK_LETTERS, Build, Row, Table
+from tests.op.catalogue.linalg import definite
+from tests.op.catalogue.values import parts_of
+from tests.op.inputs import Shape
+from tests.op.linalg_references import linear_solve
+from tests.op.references import Array
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 Core = tuple[Shape, str]  # the shape of one matrix, vector or scalar, and its dtype
 # Rounding errors of LAPACK in units of eps times the largest element of the result.
 STEPS = 2048
+
+
+def custom_call_cases(n: int, dtype: str) -> list[Application]:
+    attrs: dict[str, Any] = {"call_target_name": "shardwise.solve"}
+    return [
+        Application((a, b), linear_solve, attrs, result_shape=b, result_dtype=dtype, label=f"{a}{b}")
+        for a, b in [((n, 3, 3), (n, 3, 2)), ((3, 3), (3, n)), ((n, n), (n, 2))]
+    ]
+
+
+CASES: list[OpCase] = [
+    OpCase("stablehlo.custom_call", ("float64", "float32"), custom_call_cases, definite, "magnitude", 16),
+]
 
 
 def batch_of(b: Build) -> Shape:
@@ -235,8 +254,7 @@ MAKERS: dict[str, Callable[[Build], None]] = {
         "LuDecomposition", "Qr", "ProductOfElementaryHouseholderReflectors", "Eigh",
     )},
 }  # fmt: skip
-
-ROWS: Table = {
+DRAWS: Table = {
     "stablehlo.custom_call": Row(DTYPES, potrf),
     **{f"stablehlo.custom_call@{name}": Row(DTYPES, make) for name, make in MAKERS.items()},
 }

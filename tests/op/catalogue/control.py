@@ -1,17 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control flow, maps, composites, and random bits."""
+"""Control flow, maps and composites."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from shardwise.dtypes import is_float, numpy_dtype
-from tests.conformance.stablehlo.ops.instance import Build, Row, Table, ints, tensor
 from tests.conformance.stablehlo.ops.xla import BELOW_FLOAT8
+from tests.op import references as ref
+from tests.op.case import NUMBERS, Application, OpCase
+from tests.op.catalogue.instance import Build, Row, Table, ints, tensor
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX, NARROW_FLOATS
+from tests.op.inputs import dtype_of, plain
+from tests.op.references import Array
 
 EVERY = tuple(ALL_DTYPES)
 SIMPLE = tuple(d for d in ALL_DTYPES if d not in NARROW_FLOATS)
+
+
+def map_cases(n: int, dtype: str) -> list[Application]:
+    attrs = {"dimensions": (0, 1)}
+    factor = np.asarray(3, dtype_of(dtype))
+
+    def record(trace: Any, operands: Sequence[int]) -> int:
+        region = int(trace.begin_region())
+        x, y = (trace.region_argument((), dtype) for _ in operands)
+        scaled = trace.emit("stablehlo.multiply", [y, trace.constant(factor)[0]])[0]
+        trace.end_region([trace.emit("stablehlo.add", [x, scaled])[0]])
+        return int(trace.emit_op("stablehlo.map", list(operands), attrs, regions=[region])[0][0])
+
+    def rounded(x: Array, y: Array) -> Array:
+        product = ref.in_float32(np.multiply)(y, factor)
+        return ref.in_float32(np.add)(x, product)
+
+    return [Application(((n, 3), (n, 3)), rounded, attrs, record=record)]
+
+
+CASES: list[OpCase] = [OpCase("stablehlo.map", NUMBERS, map_cases, plain)]
 
 
 def step(dtype: str, rng: np.random.Generator) -> str:
@@ -23,7 +50,7 @@ def step(dtype: str, rng: np.random.Generator) -> str:
     return str(rng.choice(["add", "maximum", "minimum"]))
 
 
-def while_(b: Build) -> None:
+def draw_while(b: Build) -> None:
     """A loop whose number of trips is an argument: zero too."""
     shape, op = b.shape(), step(b.dtype, b.rng)
     trips, x, y = b.argument(np.array(b.below(0, 4), np.int32)), b.argument(b.tame(shape)), b.argument(b.tame(shape))
@@ -41,7 +68,7 @@ def while_(b: Build) -> None:
     b.op(["%zero", x], [((), "int32"), (shape, b.dtype)], regions=f"{cond}, {body}", types=[i, t])
 
 
-def scan(b: Build) -> None:
+def draw_scan(b: Build) -> None:
     """Rows along any dim, in both directions; the body returns another row than the next carry."""
     shape = b.filled_shape(1, 3)
     dim = b.below(0, len(shape) - 1)
@@ -64,7 +91,7 @@ def branch(name: str, op: str, x: str, y: str, t: str) -> str:
     return f'{{\n    %{name} = stablehlo.{op} {x}, {y} : {t}\n    "stablehlo.return"(%{name}) : ({t}) -> ()\n  }}'
 
 
-def if_(b: Build) -> None:
+def draw_if(b: Build) -> None:
     shape = b.shape()
     t = tensor(shape, b.dtype)
     p, x, y = b.argument(b.wild((), "bool")), b.argument(b.tame(shape)), b.argument(b.tame(shape))
@@ -72,7 +99,7 @@ def if_(b: Build) -> None:
     b.op([p], [(shape, b.dtype)], regions=", ".join(branches))
 
 
-def case(b: Build) -> None:
+def draw_case(b: Build) -> None:
     """An index out of range takes the last branch."""
     shape, count = b.shape(), b.below(1, 3)
     t = tensor(shape, b.dtype)
@@ -82,7 +109,7 @@ def case(b: Build) -> None:
     b.op([p], [(shape, b.dtype)], regions=", ".join(branches))
 
 
-def map_(b: Build) -> None:
+def draw_map(b: Build) -> None:
     shape, op = b.shape(), step(b.dtype, b.rng)
     t = tensor((), b.dtype)
     region = (
@@ -93,7 +120,7 @@ def map_(b: Build) -> None:
     b.op(operands, [(shape, b.dtype)], f"dimensions = {ints(range(len(shape)))}", region)
 
 
-def composite(b: Build) -> None:
+def draw_composite(b: Build) -> None:
     shape, op = b.shape(), step(b.dtype, b.rng)
     t = tensor(shape, b.dtype)
     operands = [b.argument(b.tame(shape)), b.argument(b.tame(shape))]
@@ -107,41 +134,12 @@ def composite(b: Build) -> None:
     )
 
 
-def rng_bit_generator(b: Build) -> None:
-    algorithm = b.pick(("THREE_FRY", "PHILOX"))
-    words = 2 if algorithm == "THREE_FRY" else b.pick((2, 3))
-    shape = b.shape()
-    state = b.argument(b.rng.integers(0, 2**64, words, dtype=np.uint64))
-    properties = f"rng_algorithm = #stablehlo<rng_algorithm {algorithm}>"
-    b.op([state], [((words,), "uint64"), (shape, b.dtype)], properties)
-
-
-def rng(b: Build) -> None:
-    """The implementation chooses the numbers: only their bounds and moments are compared."""
-    to = numpy_dtype(b.dtype)
-    normal = b.chance(0.5) and is_float(to)
-    shape = (b.below(20, 40), b.below(30, 60)) if normal or b.chance(0.3) else b.filled_shape(1, 3)
-    low = np.array(0 if b.dtype == "bool" else b.below(0, 3) - (3 if to.kind not in "u" else 0)).astype(to)
-    high = np.array(1 if b.dtype == "bool" else b.below(4, 9)).astype(to)  # of a normal distribution the deviation
-    c = b.int_constant(shape)
-    operands = [b.argument(low), b.argument(high)]
-    types = [b.type_of(x) for x in operands] + [f"tensor<{len(shape)}xi64>"]
-    which = "NORMAL" if normal else "UNIFORM"
-    b.op([*operands, c], [(shape, b.dtype)], f"rng_distribution = #stablehlo<rng_distribution {which}>", types=types)
-    b.compare_with("normal" if normal else "uniform")
-
-
-WORDS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
-DRAWN = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint32", "bool")
-
-ROWS: Table = {
-    "stablehlo.while": Row(SIMPLE, while_),
-    "chlo.scan": Row(SIMPLE, scan),
-    "stablehlo.if": Row(SIMPLE, if_),
-    "stablehlo.case": Row(SIMPLE, case),
-    "stablehlo.map": Row(SIMPLE, map_),
+DRAWS: Table = {
+    "stablehlo.while": Row(SIMPLE, draw_while),
+    "chlo.scan": Row(SIMPLE, draw_scan),
+    "stablehlo.if": Row(SIMPLE, draw_if),
+    "stablehlo.case": Row(SIMPLE, draw_case),
+    "stablehlo.map": Row(SIMPLE, draw_map),
     # XLA computes these in float32 and rounds once for two ops.
-    "stablehlo.composite": Row(tuple(d for d in EVERY if d not in BELOW_FLOAT8), composite),
-    "stablehlo.rng_bit_generator": Row(WORDS, rng_bit_generator),
-    "stablehlo.rng": Row(DRAWN, rng),
+    "stablehlo.composite": Row(tuple(d for d in EVERY if d not in BELOW_FLOAT8), draw_composite),
 }

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of cases.py for convolution: strides, padding, both dilations, groups of features and of the batch."""
+"""Convolution in NumPy, tap by tap."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
-from shardwise import _core
-from tests.op.case import FLOATS, Application, OpCase
-from tests.op.inputs import Shape, plain
-from tests.op.references import Array, is_float, wide
+from shardwise.dtypes import is_float
+from tests.op.references import Array, wide
 
-Struct = _core.ir.Struct
 Pads = Sequence[tuple[int, int]]
 
 
@@ -75,55 +71,3 @@ def _one_group(x: Array, kernel: Array, strides: Sequence[int], dilation: Sequen
         seen = x[(slice(None), slice(None), *read)]
         total += np.einsum("bi...,io->bo...", seen, kernel[(slice(None), slice(None), *tap)]).astype(x.dtype)
     return total
-
-
-def _application(
-    lhs: Shape, rhs: Shape, numbers: str, pads: Pads = (), strides: Shape = (), lhs_dilation: Shape = (),
-    rhs_dilation: Shape = (), features: int = 1, batches: int = 1,
-) -> Application:  # fmt: skip
-    ones = (1,) * (len(lhs) - 2)
-    strides, lhs_dilation, rhs_dilation = strides or ones, lhs_dilation or ones, rhs_dilation or ones
-    pads = pads or ((0, 0),) * len(ones)
-    attrs = {
-        "window_strides": strides,
-        "padding": np.array(pads, np.int64).reshape(-1, 2),
-        "lhs_dilation": lhs_dilation,
-        "rhs_dilation": rhs_dilation,
-        "dimension_numbers": Struct("stablehlo.conv", {"": numbers}),
-        "feature_group_count": features,
-        "batch_group_count": batches,
-    }
-    reference = partial(
-        convolution, numbers=numbers, strides=strides, pads=pads, lhs_dilation=lhs_dilation,
-        rhs_dilation=rhs_dilation, features=features, batches=batches,
-    )  # fmt: skip
-    return Application(
-        (lhs, rhs), reference, attrs, has_local=features == batches == 1,
-        label=f"{lhs}{rhs}{numbers}{pads}{strides}{lhs_dilation}{rhs_dilation}{features}{batches}",
-    )  # fmt: skip
-
-
-def _convolutions(n: int, dtype: str) -> list[Application]:
-    g = max(n, 1)
-    last = "[b, 0, f]x[0, i, o]->[b, 0, f]"
-    return [
-        _application((n, 5, 3), (2, 3, 4), last, ((1, 0),)),
-        _application((2, n, 3), (3, 3, 2), last, ((1, 1),), (2,)),
-        _application((2, 4, n), (2, n, 3), last),
-        _application((2, 5, 3), (2, 3, n), last, ((0, 2),), rhs_dilation=(2,)),
-        _application((2, 3, n, 4), (4, 3, 2, 3), "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
-                     ((2, -1), (1, 1)), (1, 2), (2, 1), (1, 2)),
-        _application((3, n, 4, 2), (3, 2, 3, 3), "[f, 0, 1, b]x[i, 0, o, 1]->[0, b, f, 1]", ((1, 1), (0, 1))),
-        _application((2, n, 4), (1, 4, 3), last),
-        _application((2, n, 4), (2, 4, 3), last, strides=(2,)),
-        _application((2, 4, 2 * g), (2, 2, 3 * g), last, ((1, 0),), features=g),
-        _application((2, n, 3), (2, 1, 6), last, ((0, 1),), features=3),
-        _application((2, n, 5), (3, 1, 5), last, ((1, 1),), features=5),
-        _application((2 * g, 4, 3), (2, 3, 2 * g), last, batches=g),
-        _application((n, 3), (3, 4), "[b, f]x[i, o]->[b, f]"),
-    ]  # fmt: skip
-
-
-CONVOLUTIONS = [
-    OpCase("stablehlo.convolution", (*FLOATS, "int32", "uint8"), _convolutions, plain, "dot", combine="add")
-]
