@@ -121,12 +121,12 @@ def test_one_beam_is_greedy(search: Any, is_jitted: bool) -> None:
 def test_greedy_takes_the_most_likely_tokens(seed: int) -> None:
     config = cases.small(target_length=6)
     params, source = random_model(seed, config, rows=4)
-    greedy = translation.greedy(params, source, config)
-    for i, row in enumerate(source):
-        prefix: list[int] = []
+    prefixes: list[list[int]] = [[] for _ in source]
+    for prefix, row in zip(prefixes, source):
         while len(prefix) < 6 and prefix[-1:] != [config.eos]:
             prefix.append(int(np.argmax(cases.next_log_probabilities(params, row[None], prefix, config))))
-        assert rows_of(greedy, i)[0][1] == prefix
+    greedy = translation.greedy(params, source, config)
+    assert [rows_of(greedy, i)[0][1] for i in range(4)] == prefixes
 
 
 @pytest.mark.parametrize("search", [translation.flat_beam_search, translation.beam_search])

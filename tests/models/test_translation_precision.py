@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Narrow activations of the translation model: the loss and every search, in plain NumPy and jitted."""
+"""Narrow activations of the translation model: the loss and every search, what is gathered, and the report."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,3 +85,93 @@ def test_logits_are_at_least_float32(is_jitted: bool) -> None:
         decode = lambda p, c=config, m=encoded: translation.decode(p, TARGET, m, SOURCE, c)[0]  # noqa: E731
         found[dtype] = encoded.dtype.name, called(decode, params, is_jitted).dtype.name
     assert found == {"float32": ("bfloat16", "float32"), "float64": ("float64", "float64")}
+
+
+# ---- what is gathered, and the report -------------------------------------------------------------------------------
+
+SIZES = {"moe": models.MoEConfig(8, 64, 128, group_size=56), "source_length": 14, "target_length": 14, "head_dim": 16}
+IN_FLOAT32 = re.compile(r"'table'|'positions'|norm'\]")  # looked up or added, not multiplied
+EXPERTS_OF_Y = models.Axes("x", "y")  # on a 2x4 mesh, two devices have each expert
+
+
+def step_of(activations: str, mesh: sw.Mesh, axes: Any, specs: Any = None, **options: Any) -> Any:
+    config = cases.small(**SIZES, layers=8, activations=activations, target_vocabulary=16, source_vocabulary=32)
+    optimizer = sw.optim.adam(1e-3)
+    state = translation.init_state(translation.shapes(config), optimizer)
+    source = sw.ShapeDtypeStruct((64, 14), np.int32)
+    if specs is not None:
+        shardings = sw.tree.map(specs, state)
+        options = {"in_shardings": (shardings, sw.P("x"), sw.P("x"), None), "out_shardings": (shardings, None)}
+    step = sw.jit(translation.train_step(config, optimizer, axes=axes), mesh=mesh, donate_argnums=0, **options)
+    return step.lower(state, source, source, sw.random.key(0)).compile()
+
+
+@pytest.mark.parametrize(
+    ("mesh", "axes"), [(sw.Mesh({"x": 8}), "x"), (sw.Mesh({"x": 2, "y": 4}), EXPERTS_OF_Y)], ids=["8", "2x4"]
+)
+def test_shard_update_gathers_the_weights_of_products_in_bfloat16(mesh: sw.Mesh, axes: Any) -> None:
+    gathered: dict[str, dict[str, tuple[str, float]]] = {}
+    for activations in ("float32", "bfloat16"):
+        program = step_of(activations, mesh, axes, shard_update="x")
+        rows = [row for row in program.collectives() if "gather of state['params']" in row.cause]
+        gathered[activations] = {row.cause: (row.dtype, row.bytes * row.count) for row in rows}
+    multiplied = {leaf: row for leaf, row in gathered["float32"].items() if not IN_FLOAT32.search(leaf)}
+    assert len(multiplied) >= 31
+    assert {dtype for dtype, _ in gathered["float32"].values()} == {"float32"}
+    for leaf, (dtype, size) in gathered["bfloat16"].items():
+        if leaf in multiplied:
+            assert (dtype, size) == ("bfloat16", multiplied.pop(leaf)[1] / 2), leaf
+        else:
+            assert dtype == "float32"
+    assert not multiplied
+
+
+def test_split_weights_are_gathered_and_their_gradients_reduced_in_bfloat16() -> None:
+    def split_somewhere(leaf: Any) -> Any:
+        """Experts by expert, other large weights by their last dim that 8 devices divide."""
+        if len(leaf.shape) == 4 and leaf.shape[1] == 8:
+            return sw.P(None, "x")
+        dims = [i for i, size in enumerate(leaf.shape) if size % 8 == 0]
+        return sw.P(*[None] * dims[-1], "x") if dims and leaf.size >= 512 else sw.P()
+
+    received = {}
+    for activations in ("float32", "bfloat16"):
+        program = step_of(activations, sw.Mesh({"x": 8}), "x", split_somewhere)
+        # Without tables and positions, of 16, 32 and 14 rows.
+        for kind in ("all_gather", "reduce_scatter"):
+            rows = [row for row in program.collectives() if row.kind == kind and row.shape[0] not in (14, 16, 32)]
+            assert {row.dtype for row in rows} == {activations}
+            received[kind, activations] = sum(row.bytes * row.count for row in rows)
+    for kind in ("all_gather", "reduce_scatter"):
+        assert received[kind, "bfloat16"] == received[kind, "float32"] / 2 > 0
+
+
+def test_the_report_of_precision_is_read_off_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = cases.small(**SIZES)
+    narrow = replace(config, activations="bfloat16")
+    assert set(translation.precision(config).values()) == {"float32"}
+    expected = {
+        "weights": "float32",
+        "weights in products": "bfloat16",
+        "weights in lookups": "float32",
+        "weights elsewhere": "float32",
+        "activations in products": "bfloat16",
+        "exponentials, logarithms, roots": "float32",
+        "products in gradients": "bfloat16",
+        "gradients": "float32",
+    }
+    assert translation.precision(narrow) == expected
+    assert translation.precision(replace(narrow, tied=True)) == expected
+    # A model whose last product keeps its weight wide has another report.
+    wide = lambda weight, x: weight  # noqa: E731
+    monkeypatch.setattr("shardwise.models.translation.model.as_operand", wide)
+    changed = translation.precision(narrow)
+    assert changed["weights in products"] == "bfloat16 and float32"
+    assert changed["products in gradients"] == "bfloat16 and float32"
+
+
+def test_precision_refuses_what_is_no_model() -> None:
+    with pytest.raises(TypeError, match=r"^precision: config must be a TranslationConfig, got"):
+        translation.precision(SIZES)
+    with pytest.raises(sw.DTypeError, match=r"^precision: dtype must be a floating dtype, got 'int32'"):
+        translation.precision(cases.small(), "int32")

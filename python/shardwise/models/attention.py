@@ -64,7 +64,7 @@ def heads_of(params: dict[str, Any], name: str, x: Any, axes: Axes) -> Any:
         raise ShapeError(
             message("attention", f"x must be (G, S, M) and {name} (M, N, D)", f"{x.shape} and {shape}", "reshape them")
         )
-    return einsum("gsm,mnd->gsnd", x, as_operand(shard_weight(params[name], axes, None, axes.hidden, None), x))
+    return einsum("gsm,mnd->gsnd", x, shard_weight(as_operand(params[name], x), axes, None, axes.hidden, None))
 
 
 def queries_of(params: dict[str, Any], x: Any, axes: Axes) -> Any:
@@ -84,5 +84,5 @@ def attend(queries: Any, keys: Any, values: Any, visible: Any, *, key: Any = Non
 
 def output_of(params: dict[str, Any], attended: Any, axes: Axes) -> Any:
     """The output (G, S, M) of what all heads attended to (G, S, N, D)."""
-    weight = as_operand(shard_weight(params["output"], axes, axes.hidden, None, None), attended)
+    weight = shard_weight(as_operand(params["output"], attended), axes, axes.hidden, None, None)
     return einsum("gsnd,ndm->gsm", attended, weight)

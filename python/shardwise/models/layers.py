@@ -37,7 +37,8 @@ def as_operand(weight: Any, x: Any) -> Any:
     """A weight as an operand of a product with ``x``, in the dtype of ``x``.
 
     This is where a precision policy takes effect: weights stay float32 for norms and updates, and their products with
-    bfloat16 activations read, and gather, bfloat16.
+    bfloat16 activations read bfloat16. Annotate the operand, not the weight: what an annotation gathers, and the
+    gradient that it reduces, then are narrow, too.
     """
     return weight if weight.dtype == x.dtype else weight.astype(x.dtype)
 
@@ -121,10 +122,10 @@ def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = Non
         axes: ``hidden`` splits H. Otherwise, the weights are replicated.
     """
     axes = axes_of(axes)
-    wi = shard_weight(params["wi"], axes, None, axes.hidden)
-    wo = shard_weight(params["wo"], axes, axes.hidden, None)
-    hidden = np.maximum(einsum("gsm,mh->gsh", x, as_operand(wi, x)), 0)
-    return einsum("gsh,hm->gsm", hidden, as_operand(wo, x))
+    wi = shard_weight(as_operand(params["wi"], x), axes, None, axes.hidden)
+    wo = shard_weight(as_operand(params["wo"], x), axes, axes.hidden, None)
+    hidden = np.maximum(einsum("gsm,mh->gsh", x, wi), 0)
+    return einsum("gsh,hm->gsm", hidden, wo)
 
 
 def embedding(params: dict[str, Any], tokens: Any, *, positions: Any = None, axes: Axes | AxisNames = None) -> Any:

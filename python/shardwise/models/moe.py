@@ -82,10 +82,10 @@ def moe_layer(
     _warn_of_empty_slots(config, x.shape[1])
     # Else a device has parts of the rows of others' groups, and the manual region cannot be cut.
     groups_are_whole = x.shape[0] % devices_along(mesh_of(x), axes.groups) == 0
-    gate = replicate_weight(params["gate"], axes)
-    wi = shard_weight(params["wi"], axes, axes.experts, None, axes.hidden)
-    wo = shard_weight(params["wo"], axes, axes.experts, axes.hidden, None)
-    gates = softmax(at_least_float32(einsum("gsm,me->gse", x, as_operand(gate, x))))  # line 1
+    gate = replicate_weight(as_operand(params["gate"], x), axes)
+    wi = shard_weight(as_operand(params["wi"], x), axes, axes.experts, None, axes.hidden)
+    wo = shard_weight(as_operand(params["wo"], x), axes, axes.experts, axes.hidden, None)
+    gates = softmax(at_least_float32(einsum("gsm,me->gse", x, gate)))  # line 1
     combine, to_slots, aux, statistics = top_gating(gates, config, random, mask)  # line 2
     if dispatch == "gather" and groups_are_whole:
         dispatched = _gathered(to_slots, x, axes)
@@ -93,8 +93,8 @@ def moe_layer(
         dispatched = einsum("gsec,gsm->egcm", to_slots.astype(x.dtype), x)  # line 3
     dispatched = split_dim(dispatched, 1, axes.groups)
     to_experts = split_dim(dispatched, 0, axes.experts)  # the first AllToAll
-    hidden = np.maximum(einsum("egcm,emh->egch", to_experts, as_operand(wi, x)), 0)  # lines 5 and 6
-    answers = einsum("egch,ehm->gecm", hidden, as_operand(wo, x))  # line 7
+    hidden = np.maximum(einsum("egcm,emh->egch", to_experts, wi), 0)  # lines 5 and 6
+    answers = einsum("egch,ehm->gecm", hidden, wo)  # line 7
     answers = split_dim(answers, 1, axes.experts)
     to_groups = split_dim(answers, 0, axes.groups)  # the second AllToAll
     output = einsum("gsec,gecm->gsm", combine.astype(x.dtype), to_groups)  # line 8

@@ -17,6 +17,7 @@ from .beams import beam_search, flat_beam_search
 from .config import TranslationConfig, configs
 from .model import decode, encode, translation
 from .parameters import init, shapes
+from .precision import precision
 from .sampling import Translations, greedy, sample
 from .training import init_state, loss, train_step
 
@@ -32,6 +33,7 @@ __all__ = [
     "init",
     "init_state",
     "loss",
+    "precision",
     "sample",
     "shapes",
     "train_step",

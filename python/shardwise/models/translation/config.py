@@ -47,7 +47,8 @@ class TranslationConfig:
             tokens, and which ones depends on the batch and the devices.
         activations: the dtype of activations, and of weights where they enter a product; None for the dtype of the
             weights. ``"bfloat16"`` with float32 weights is mixed precision: norms, softmaxes, the loss and the update
-            stay in float32, and a weight that is gathered for a product is gathered in bfloat16.
+            stay in float32, and a weight that is gathered for a product is gathered in bfloat16. :func:`precision`
+            reports the dtypes.
         pad, bos, eos: the tokens of padding, of the start, and of the end of a sentence: three different ones. ``pad``
             and ``eos`` are in both vocabularies, ``bos`` is in the target's.
 
@@ -180,18 +181,6 @@ class TranslationConfig:
         With ``dense_hidden_dim``, those of the dense layer in its place.
         """
         return 4 * self.moe.model_dim * (self.dense_hidden_dim or self.moe.top_k * self.moe.hidden_dim)
-
-    def precision(self, dtype: Any = np.float32) -> dict[str, str]:
-        """The dtype of each kind of number, for weights of ``dtype``: what :attr:`activations` decides."""
-        weights = np.dtype(dtype).name
-        products = weights if self.activations is None else np.dtype(self.activations).name
-        sums = weights if np.dtype(dtype).itemsize >= 4 else "float32"
-        return {
-            "weights, gradients and update": weights,
-            "activations": products,
-            "weights in products, and gathered for them": products,
-            "norms, softmax, loss": sums,
-        }
 
 
 configs = {

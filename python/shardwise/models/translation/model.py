@@ -13,7 +13,7 @@ import numpy as np
 from ... import random as sw_random
 from ...control_flow import scan
 from ..attention import attention
-from ..configs import Axes, AxisNames, axes_of
+from ..configs import Axes, AxisNames, axes_of, devices_along, mesh_of
 from ..layers import (
     as_operand,
     at_least_float32,
@@ -138,11 +138,30 @@ def _run_pairs(
         x, aux, statistics = run_layer(row["pair"][second], x, config, axes, layer_keys.next(), **seen)
         return split_dim(x, 0, axes.groups), {} if aux is None else {"aux": aux, **statistics}
 
-    rows = {"pair": sharded_pairs(half["pairs"], axes)}
+    rows = {"pair": sharded_pairs(operands_of(half["pairs"], x, axes), axes)}
     key = keys.rows(config.pairs)
     x, found = scan(pair, x, rows if key is None else {**rows, "key": key})
     aux = np.mean(found.pop("aux")) if found else np.zeros((), at_least_float32(x).dtype, like=x)
     return layer_norm(half["norm"], x, axes=axes), aux, found
+
+
+def operands_of(pairs: dict[str, Any], x: Any, axes: Axes) -> dict[str, Any]:
+    """The stacked parameters of pairs, with the weights of products in the dtype of ``x``.
+
+    The loop over pairs then gathers narrow rows; rows that it converts itself would be gathered before. Experts that
+    no two devices share are never gathered: the loop converts them, row by row, in less memory.
+    """
+    mesh = mesh_of(x)
+    shares = mesh is not None and devices_along(mesh, axes.experts) * devices_along(mesh, axes.hidden) < mesh.size
+
+    def converted(part: str, name: str, weight: Any) -> Any:
+        is_kept = part.endswith("norm") or (part == "moe" and name != "gate" and not shares)
+        return weight if is_kept else as_operand(weight, x)
+
+    return {
+        kind: {part: {n: converted(part, n, w) for n, w in weights.items()} for part, weights in layer.items()}
+        for kind, layer in pairs.items()
+    }
 
 
 def sharded_pairs(pairs: dict[str, Any], axes: Axes) -> dict[str, Any]:
@@ -223,8 +242,11 @@ def decode(
 
 def logits_of(params: dict[str, Any], x: Any, config: TranslationConfig, axes: Axes) -> Any:
     """The logits (B, T, V) of the decoder's output (B, T, M), in float32 or wider."""
-    table = params["target"]["table"] if config.tied else replicate_weight(params["output"], axes)
-    logits = at_least_float32(einsum("gsm,vm->gsv", x, as_operand(table, x)))
+    if config.tied:
+        table = as_operand(params["target"]["table"], x)
+    else:
+        table = replicate_weight(as_operand(params["output"], x), axes)
+    logits = at_least_float32(einsum("gsm,vm->gsv", x, table))
     return split_dim(logits, 0, axes.groups)
 
 

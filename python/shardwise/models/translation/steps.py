@@ -22,7 +22,7 @@ from ..configs import Axes, MoEConfig, devices_along, mesh_of, users_line
 from ..layers import at_least_float32, feed_forward, split_dim
 from ..moe import moe_layer
 from .config import TranslationConfig
-from .model import embed, encode, logits_of, sublayer
+from .model import embed, encode, logits_of, operands_of, sublayer
 
 __all__ = ["Decoder", "Prepared", "decoding_moe", "prepare"]
 
@@ -48,8 +48,9 @@ class Prepared(NamedTuple):
 def prepare(params: dict[str, Any], source: Any, config: TranslationConfig, axes: Axes) -> Prepared:
     """Encode the source (B, S), and project it for the attention of every decoder layer."""
     encoded, _, _ = encode(params, source, config, axes=axes)
+    pairs = operands_of(params["decoder"]["pairs"], encoded, axes)
     layers = [
-        tree.map(lambda x: x[i], params["decoder"]["pairs"][name])  # noqa: B023
+        tree.map(lambda x: x[i], pairs[name])  # noqa: B023
         for i in range(config.pairs)
         for name in config.pair_names
     ]
