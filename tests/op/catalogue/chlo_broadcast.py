@@ -173,8 +173,10 @@ def draw_broadcast(op: str, b: Build) -> None:
 
 
 def draw_broadcast_select(b: Build) -> None:
+    """Scalars, and operands with the last dims of the result."""
     whole = b.filled_shape(1, 3)
-    shapes = [b.pick(((), whole)), b.pick((whole, whole, ())), whole]
+    others = [whole, whole[b.below(0, len(whole)) :]]
+    shapes = [b.pick(((), whole)), *(others if b.chance(0.5) else others[::-1])]
     arrays = [b.wild(shapes[0], "bool"), b.wild(shapes[1]), b.wild(shapes[2])]
     b.op([b.argument(x) for x in arrays], [(whole, b.dtype)])
 

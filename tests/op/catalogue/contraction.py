@@ -247,8 +247,8 @@ def compare_contracted(b: Build, count: int) -> None:
 
 def draw_dot_general(b: Build) -> None:
     """Dims of each operand in any order: batching, contracting, free."""
-    batch, contracted = b.shape(0, 1), b.shape(0, 2)
-    free = [b.shape(0, 1), b.shape(0, 2)]
+    batch, contracted = b.shape(0, b.few), b.shape(0, 2)
+    free = [b.shape(0, b.few), b.shape(0, 2)]
     lists = []
     shapes = []
     for own in free:
@@ -275,8 +275,20 @@ def draw_dot(b: Build) -> None:
     compare_contracted(b, k)
 
 
+def random_equation(b: Build, count: int) -> str:
+    """Any letters in each operand, and any of these in the result, each once."""
+
+    def some(letters: Sequence[str]) -> list[str]:
+        return [letters[i] for i in b.rng.permutation(len(letters))[: b.below(0, len(letters))]]
+
+    operands = [some("bijk") for _ in range(count)]
+    result = some(sorted({letter for operand in operands for letter in operand}))
+    return ",".join(map("".join, operands)) + "->" + "".join(result)
+
+
 def draw_einsum(b: Build) -> None:
-    equation = b.pick(("ij,jk->ik", "bij,jik->kb", "ij,kl->il", "bij,bjk->bik", "i,i->", "i,j->ji", "ab,ab->ab"))
+    known = ("ij,jk->ik", "bij,jik->kb", "ij,kl->il", "bij,bjk->bik", "i,i->", "i,j->ji", "ab,ab->ab")
+    equation = b.pick(known) if b.chance(0.3) else random_equation(b, 2)
     sizes = {c: max(b.size(), 1) for c in "abijkl"}
     operands = equation.partition("->")[0].split(",")
     shapes = [tuple(sizes[c] for c in x) for x in operands]
@@ -292,8 +304,8 @@ def draw_einsum(b: Build) -> None:
 
 
 def draw_unary_einsum(b: Build) -> None:
-    equation = b.pick(("ij->ji", "ijk->kj", "ij->i", "i->", "ijk->i"))
-    sizes = {c: max(b.size(), 1) for c in "ijk"}
+    equation = random_equation(b, 1)
+    sizes = {c: max(b.size(), 1) for c in "bijk"}
     given, _, made = equation.partition("->")
     x = b.argument(b.tame(tuple(sizes[c] for c in given)))
     to = tuple(sizes[c] for c in made)

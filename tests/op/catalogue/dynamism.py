@@ -204,7 +204,7 @@ def draw_real_dynamic_slice(b: Build) -> None:
 
 
 def draw_dynamic_pad(b: Build) -> None:
-    shape, *lists, to = pads(b)
+    shape, *lists, to = pads(b, 1)
     operands = [b.argument(b.wild(shape)), b.argument(b.wild(()))]
     types = [b.type_of(x) for x in operands] + [f"tensor<{len(shape)}xi64>"] * 3
     b.op([*operands, *(b.int_constant(x) for x in lists)], [(to, b.dtype)], types=types)

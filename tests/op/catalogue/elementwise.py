@@ -426,7 +426,7 @@ def draw_bitcast_convert(b: Build) -> None:
     others = [d for d, width in sizes.items() if (width * wanted == here if narrow else here * wanted == width)]
     if not others:
         wanted, others = 1, [d for d, width in sizes.items() if width == here]
-    to, shape = b.pick(others), b.shape(0, 2)
+    to, shape = b.pick(others), b.shape()
     given, made = shape, shape
     if wanted > 1:
         given, made = (shape, (*shape, wanted)) if narrow else ((*shape, wanted), shape)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -119,9 +119,23 @@ class Instance:
         )
 
 
+@dataclass(frozen=True)
+class Statement:
+    """The op of an instance, by its types."""
+
+    op: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    attributes: str
+    regions: str
+
+
 @dataclass
 class Build:
     """Writes the body of an instance."""
+
+    sizes: ClassVar[tuple[int, ...]] = (0, 1, 2, 3, 4, 5, 7, 8, 3, 4, 5, 6)
+    few: ClassVar[int] = 1  # the dims of a kind, where an op has dims of many kinds
 
     op_name: str
     dtype: str
@@ -134,6 +148,7 @@ class Build:
     ulps: float = 0
     functions: str = ""
     for_xla: str = ""
+    statement: Statement | None = None
 
     # ---- drawing
     def chance(self, share: float) -> bool:
@@ -147,7 +162,7 @@ class Build:
         return int(self.rng.integers(low, high + 1))
 
     def size(self) -> int:
-        return int(self.pick((0, 1, 2, 3, 4, 5, 7, 8, 3, 4, 5, 6)))
+        return int(self.pick(self.sizes))
 
     def shape(self, low: int = 0, high: int = 3) -> Shape:
         rank = self.below(low, high)
@@ -190,13 +205,12 @@ class Build:
         regions: str = "",
         name: str = "",
         types: Sequence[str] = (),
-        attributes: str = "",
     ) -> list[str]:
         """The op in generic form; it becomes what the function returns."""
         found = types or [self.type_of(x) for x in operands]
         middle = (f" <{{{properties}}}>" if properties else "") + (f" ({regions})" if regions else "")
-        middle += f" {{{attributes}}}" if attributes else ""
-        out = ", ".join(tensor(*t) for t in results)
+        made = tuple(tensor(*t) for t in results)
+        out = ", ".join(made)
         own = name or self.op_name.partition("@")[0]  # a row of a custom call has its target after it
         many = f":{len(results)}" if len(results) > 1 else ""
         self.line(
@@ -205,6 +219,7 @@ class Build:
         )
         self.returned = [f"%r#{i}" for i in range(len(results))] if many else ["%r"]
         self.results = list(results)
+        self.statement = Statement(own, tuple(found), made, properties, regions)
         return self.returned
 
     def tell_xla(self, *lines: str) -> None:

@@ -110,15 +110,18 @@ def reshaped(b: Build, shape: Shape) -> Shape:
     if count == 0:
         return (*b.pick(((), (3,), (1, 2))), 0)
     found: list[int] = []
-    while count > 1 and len(found) < 3:
+    while count > 1 and len(found) < 4:
         factor = b.pick([d for d in range(1, count + 1) if count % d == 0])
         found.append(factor)
         count //= factor
-    return (*found, count) if count > 1 or b.chance(0.3) else tuple(found)
+    found += [count] if count > 1 else []
+    if b.chance(0.4):
+        found.insert(b.below(0, len(found)), 1)
+    return tuple(found)
 
 
 def draw_reshape(b: Build) -> None:
-    shape = b.shape()
+    shape = b.shape() if b.chance(0.2) else b.filled_shape()
     b.op([b.argument(b.wild(shape))], [(reshaped(b, shape), b.dtype)])
 
 
@@ -141,7 +144,7 @@ def broadcast_shapes(b: Build) -> tuple[Shape, Shape, list[int]]:
 
 def draw_broadcast_in_dim(b: Build) -> None:
     shape, to, dims = broadcast_shapes(b)
-    if b.chance(0.3):  # dims in any order
+    if b.chance(0.6):  # dims in any order
         order = b.rng.permutation(len(dims)).tolist()
         shape, dims = tuple(shape[i] for i in order), [dims[i] for i in order]
     b.op([b.argument(b.wild(shape))], [(to, b.dtype)], f"broadcast_dimensions = {ints(dims)}")

@@ -146,7 +146,7 @@ def draw_fft(b: Build) -> None:
     wide = b.dtype in ("float64", "complex128")
     real, complex_ = ("float64", "complex128") if wide else ("float32", "complex64")
     lengths = [b.pick((1, 2, 3, 4, 5, 8, 11, 12, 16, 30, 37)) for _ in range(b.below(1, 3))]
-    batch = b.shape(0, 1)
+    batch = b.shape(0, 2)
     half = [*lengths[:-1], lengths[-1] // 2 + 1]
     given, made = {
         "FFT": ((lengths, complex_), (lengths, complex_)),

@@ -157,10 +157,13 @@ def draw_slice(b: Build) -> None:
     b.op([b.argument(b.wild(shape))], [(to, b.dtype)], properties)
 
 
-def pads(b: Build) -> tuple[Shape, list[int], list[int], list[int], Shape]:
-    shape = b.shape(1, 3)
-    low, high = [b.below(-2, 3) for _ in shape], [b.below(-2, 3) for _ in shape]
-    interior = [b.pick((0, 0, 1, 2)) for _ in shape]
+def pads(b: Build, least: int = 0) -> tuple[Shape, list[int], list[int], list[int], Shape]:
+    """Any amounts, none, or a shift, which leaves the size of a dim as it is."""
+    shape = b.shape(1, 3) if least or b.chance(0.95) else ()
+    ways = [b.pick((*["any"] * 6, "none", "shift")) for _ in shape]
+    low = [{"any": b.below(-2, 3), "none": 0, "shift": 1}[way] for way in ways]
+    high = [{"any": b.below(-2, 3), "none": 0, "shift": -1}[way] for way in ways]
+    interior = [b.pick((0, 0, 1, 2)) if way == "any" else 0 for way in ways]
     to = [d + lo + hi + max(d - 1, 0) * i for d, lo, hi, i in zip(shape, low, high, interior)]
     for d, size in enumerate(to):
         if size < 0:

@@ -153,7 +153,8 @@ def draw_sort(b: Build) -> None:
     keys = b.rng.permutation(len(dtypes))[: b.pick((1, 1, 2, 3))].tolist()
     arrays = [with_ties(b, shape, d) if i in keys else b.wild(shape, d) for i, d in enumerate(dtypes)]
     region = comparator(dtypes, [(key, b.pick("LG"), form_of_comparison(b, dtypes[key])) for key in keys])
-    properties = f"dimension = {dim} : i64, is_stable = true"
+    counted = dim - len(shape) if b.chance(0.3) else dim  # from the end
+    properties = f"dimension = {counted} : i64, is_stable = true"
     b.op([b.argument(x) for x in arrays], [(shape, d) for d in dtypes], properties, region)
 
 

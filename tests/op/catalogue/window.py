@@ -174,12 +174,13 @@ ORDERED = tuple(d for d in ALL_DTYPES if d not in COMPLEX)
 
 
 def windows(b: Build, shape: Shape) -> tuple[str, Shape, int] | None:
-    """Properties of a window over a shape; nothing where it would not fit."""
-    sizes = [b.pick((1, 2, 3)) for _ in shape]
-    strides = [b.pick((1, 1, 2, 3)) for _ in shape]
-    base = [b.pick((1, 1, 1, 2)) for _ in shape]
-    spread = [b.pick((1, 1, 1, 2)) for _ in shape]
-    pads = [[b.below(-1, 2), b.below(-1, 3)] for _ in shape]
+    """Properties of a window over a shape; nothing where it would not fit. Some dims have windows of one element."""
+    ways = [b.pick(("any", "any", "any", "any", "element", "element", "holes")) for _ in shape]
+    sizes = [b.pick((1, 2, 3)) if way == "any" else 1 for way in ways]
+    strides = [b.pick((1, 1, 2, 3)) if way == "any" else 1 for way in ways]
+    base = [{"any": b.pick((1, 1, 1, 2)), "element": 1, "holes": 2}[way] for way in ways]
+    spread = [b.pick((1, 1, 1, 2)) if way == "any" else 1 for way in ways]
+    pads = [[b.below(-1, 2), b.below(-1, 3)] if way == "any" else [0, 0] for way in ways]
     to = []
     for d, size in enumerate(shape):
         padded = (0 if size == 0 else (size - 1) * base[d] + 1) + sum(pads[d])

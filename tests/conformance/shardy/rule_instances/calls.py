@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generators of sorts, linear algebra, collectives, effects and calls."""
+"""Generators of what the catalogue draws for one device only: collectives, transfers to a host, custom calls."""
 
 from __future__ import annotations
 
@@ -13,78 +13,11 @@ from tests.conformance.shardy.rule_instances.instance import (
     Rng,
     Shape,
     combiner,
-    comparator,
     dim,
     dims,
-    flag,
-    ints,
+    fixed,
     tensor,
 )
-
-# ---- sort, linear algebra, normalisation ----------------------------------------------------------------------------
-
-
-def sort(rng: Rng) -> Instance:
-    shape = dims(rng, 1)
-    dtypes = [rng.choice(["f32", "i32", "bf16", "f8E5M2"]) for _ in range(rng.randint(1, 3))]
-    types = tuple(tensor(shape, dtype) for dtype in dtypes)
-    dimension = rng.randrange(-len(shape), len(shape))
-    attributes = f"dimension = {dimension} : i64, is_stable = {flag(rng)}"
-    return Instance("stablehlo.sort", types, types, attributes, (comparator(dtypes),))
-
-
-def top_k(rng: Rng) -> Instance:
-    shape = dims(rng, 1)
-    k = rng.randint(0, shape[-1])
-    results = tensor((*shape[:-1], k)), tensor((*shape[:-1], k), "i32")
-    return Instance("chlo.top_k", (tensor(shape),), results, f"k = {k} : i64")
-
-
-def matrices(rng: Rng) -> Shape:
-    n = dim(rng)
-    return (*dims(rng, 0, 2), n, n)
-
-
-def cholesky(rng: Rng) -> Instance:
-    t = tensor(matrices(rng), rng.choice(["f32", "complex<f64>"]))
-    return Instance("stablehlo.cholesky", (t,), (t,), f"lower = {flag(rng)}" if rng.random() < 0.7 else "")
-
-
-def triangular_solve(rng: Rng) -> Instance:
-    a = matrices(rng)
-    left = rng.random() < 0.5
-    b = (*a[:-2], a[-1], dim(rng)) if left else (*a[:-2], dim(rng), a[-1])
-    transpose_a = rng.choice(["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
-    attributes = f"left_side = {str(left).lower()}, lower = {flag(rng)}, unit_diagonal = {flag(rng)}, "
-    attributes += f"transpose_a = #stablehlo<transpose {transpose_a}>"
-    return Instance("stablehlo.triangular_solve", (tensor(a), tensor(b)), (tensor(b),), attributes)
-
-
-def fft(rng: Rng) -> Instance:
-    kind = rng.choice(["FFT", "IFFT", "RFFT", "IRFFT"])
-    length = dims(rng, 1, 3, smallest=2)
-    batch = dims(rng, 0, 2)
-    whole = batch + length
-    half = (*whole[:-1], length[-1] // 2 + 1)
-    operand = tensor(whole) if kind == "RFFT" else tensor(half if kind == "IRFFT" else whole, "complex<f32>")
-    result = tensor(whole) if kind == "IRFFT" else tensor(half if kind == "RFFT" else whole, "complex<f32>")
-    attributes = f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {ints(length)}"
-    return Instance("stablehlo.fft", (operand,), (result,), attributes)
-
-
-def batch_norm(op: str) -> Generator:
-    def draw(rng: Rng) -> Instance:
-        shape = dims(rng, 1)
-        feature = rng.randrange(len(shape))
-        data, row = tensor(shape), tensor((shape[feature],))
-        attributes = f"epsilon = 1.000000e-01 : f32, feature_index = {feature} : i64"
-        if op == "inference":
-            return Instance(f"stablehlo.batch_norm_{op}", (data, row, row, row, row), (data,), attributes)
-        operands = (data, row, row) if op == "training" else (data, row, row, row, data)
-        return Instance(f"stablehlo.batch_norm_{op}", operands, (data, row, row), attributes)
-
-    return draw
-
 
 # ---- collectives ----------------------------------------------------------------------------------------------------
 
@@ -139,7 +72,7 @@ def all_to_all(rng: Rng) -> Instance:
     return Instance("stablehlo.all_to_all", (tensor(shape),) * count, (tensor(result),) * count, attributes)
 
 
-# ---- effects, random numbers, calls ---------------------------------------------------------------------------------
+# ---- effects and calls ---------------------------------------------------------------------------------
 
 
 def after_all(rng: Rng) -> Instance:
@@ -159,21 +92,6 @@ def transfer(op: str, sends: bool, attributes: str) -> Generator:
     return draw
 
 
-def random_bits(rng: Rng) -> Instance:
-    algorithm = rng.choice(["DEFAULT", "THREE_FRY", "PHILOX"])
-    state = tensor((3,) if algorithm == "PHILOX" else (2,), "ui64")
-    output = tensor(dims(rng), rng.choice(["ui32", "ui64", "f32"]))
-    attributes = f"rng_algorithm = #stablehlo<rng_algorithm {algorithm}>"
-    return Instance("stablehlo.rng_bit_generator", (state,), (state, output), attributes)
-
-
-def random_numbers(rng: Rng) -> Instance:
-    shape = dims(rng)
-    operands = tensor(()), tensor(()), tensor((len(shape),), "i64")
-    attributes = "rng_distribution = #stablehlo<rng_distribution UNIFORM>"
-    return Instance("stablehlo.rng", operands, (tensor(shape),), attributes)
-
-
 POINTWISE_TARGETS = (
     "annotate_device_placement", "InspectSharding", "LayoutConstraint", "mhlo.erf", "MoveToDevice", "MoveToHost",
     "X64SplitHigh", "X64SplitLow", "xla.megascale.provide_metadata", "_SPMDInternalOp_MultiPad",
@@ -184,6 +102,11 @@ MIXING_TARGETS = (
 )  # fmt: skip
 APPROXIMATE_TARGETS = ("ApproxTopK", "PartialReduce")
 SILENT_TARGETS = ("sdy_testonly", "tpu_custom_call", "xla_python_cpu_callback", "xla.debug.Log", "unheard_of")
+
+
+def matrices(rng: Rng) -> Shape:
+    n = dim(rng)
+    return (*dims(rng, 0, 2), n, n)
 
 
 def custom_call(rng: Rng) -> Instance:
@@ -240,27 +163,38 @@ def custom_call(rng: Rng) -> Instance:
     return Instance("stablehlo.custom_call", operands, results, attributes)
 
 
-def map_op(rng: Rng) -> Instance:
-    t = tensor(dims(rng))
-    ndim = t.count("x")
-    attributes = f"dimensions = {ints(range(ndim))}"
-    return Instance("stablehlo.map", (t, t), (t,), attributes, (combiner("multiply"),))
+# ---- the table ------------------------------------------------------------------------------------------------------
 
-
-def scan(rng: Rng) -> Instance:
-    shape = dims(rng, 1, 3)
-    row = tensor(shape[1:])
-    body = f'{{\n^bb0(%x: {row}, %c: {row}):\n  "stablehlo.return"(%x, %c) : ({row}, {row}) -> ()\n}}'
-    attributes = "dimension = 0 : i64, operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 1, 1>"
-    return Instance("chlo.scan", (tensor(shape), row), (tensor(shape), row), attributes, (body,))
-
-
-def set_size(rng: Rng) -> Instance:
-    t = tensor(dims(rng, 1))
-    return Instance("stablehlo.set_dimension_size", (t, tensor((), "i32")), (t,), "dimension = 0 : i64")
-
-
-def get_size(rng: Rng) -> Instance:
-    return Instance(
-        "stablehlo.get_dimension_size", (tensor(dims(rng, 1)),), (tensor((), "i32"),), "dimension = 0 : i64"
-    )
+FOUR = tensor((4,))
+GENERATORS: dict[str, Generator] = {
+    "stablehlo.all_reduce": all_reduce,
+    "stablehlo.all_gather": all_gather,
+    "stablehlo.reduce_scatter": reduce_scatter,
+    "stablehlo.all_to_all": all_to_all,
+    "stablehlo.collective_permute": in_groups(
+        "stablehlo.collective_permute", "source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>"
+    ),
+    "stablehlo.collective_broadcast": in_groups("stablehlo.collective_broadcast"),
+    "stablehlo.cross-replica-sum": in_groups("stablehlo.cross-replica-sum"),
+    "stablehlo.after_all": after_all,
+    "stablehlo.create_token": fixed("stablehlo.create_token", (), (TOKEN,)),
+    "stablehlo.infeed": transfer("stablehlo.infeed", False, 'infeed_config = "x"'),
+    "stablehlo.outfeed": transfer("stablehlo.outfeed", True, 'outfeed_config = "x"'),
+    "stablehlo.send": transfer(
+        "stablehlo.send",
+        True,
+        "channel_handle = #stablehlo.channel_handle<handle = 5, type = 2>, is_host_transfer = true",
+    ),
+    "stablehlo.recv": transfer(
+        "stablehlo.recv",
+        False,
+        "channel_handle = #stablehlo.channel_handle<handle = 5, type = 3>, is_host_transfer = true",
+    ),
+    "stablehlo.custom_call": custom_call,
+    "stablehlo.composite": fixed(
+        "stablehlo.composite",
+        (FOUR,),
+        (FOUR,),
+        'composite_attributes = {n = 1 : i32}, decomposition = @decomposition, name = "my.op", version = 1 : i32',
+    ),
+}

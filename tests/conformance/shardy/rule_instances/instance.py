@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One op on arguments, as text, with random shapes and attributes; the generators are in ``rule_instances``.
+"""One op on arguments, as text: the random instances of ``tests/op/catalogue`` without their numbers.
 
 "stablehlo.cholesky"(%a0) <{lower = true}> : (tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
 """
@@ -9,6 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.op.catalogue import DRAWS
+from tests.op.catalogue.instance import Build
 
 Rng = random.Random
 Shape = tuple[int, ...]
@@ -82,41 +87,38 @@ def combiner(op: str = "add", dtype: str = "f32") -> str:
     return region((t, t), f"stablehlo.{op}", "%x0, %x1", f"({t}, {t}) -> {t}", t)
 
 
-def comparator(dtypes: Sequence[str]) -> str:
-    arguments = [tensor((), dtype) for dtype in dtypes for _ in range(2)]
-    listed = ", ".join(f"%x{i}: {argument}" for i, argument in enumerate(arguments))
-    compare = '"stablehlo.compare"(%x0, %x1) <{comparison_direction = #stablehlo<comparison_direction LT>}>'
-    kind = f"({arguments[0]}, {arguments[1]}) -> tensor<i1>"
-    return f'{{\n^bb0({listed}):\n  %y = {compare} : {kind}\n  "stablehlo.return"(%y) : (tensor<i1>) -> ()\n}}'
-
-
-def pads(rows: Sequence[tuple[int, int]]) -> str:
-    if not rows:
-        return "dense<> : tensor<0x2xi64>"
-    return f"dense<[{', '.join(f'[{low}, {high}]' for low, high in rows)}]> : tensor<{len(rows)}x2xi64>"
-
-
-FLOAT_TYPES = ("f32", "f64", "bf16", "f8E4M3FN")
-ANY_FLOAT = (*FLOAT_TYPES, "complex<f32>")
-INTEGER_TYPES = ("i32", "ui8", "i4", "i64")
-NUMBER_TYPES = (*ANY_FLOAT, *INTEGER_TYPES)
-LOGIC_TYPES = (*INTEGER_TYPES, "i1")
-ALL_TYPES = (*NUMBER_TYPES, "i1")
-
 Generator = Callable[[Rng], Instance]
-
-
-def elementwise(op: str, count: int, dtypes: Sequence[str], result: str | None = None) -> Generator:
-    def draw(rng: Rng) -> Instance:
-        shape, dtype = dims(rng), rng.choice(dtypes)
-        return Instance(op, (tensor(shape, dtype),) * count, (tensor(shape, result or dtype),))
-
-    return draw
 
 
 def fixed(op: str, operands: Sequence[str], results: Sequence[str], attributes: str = "") -> Generator:
     return lambda rng: Instance(op, tuple(operands), tuple(results), attributes)
 
 
-def listed(label: str, values: Sequence[int]) -> str:
-    return f"{label} = [{', '.join(map(str, values))}]"
+# ---- instances of the catalogue -------------------------------------------------------------------------------------
+
+
+class Larger(Build):
+    """Draws sizes that meshes divide, and more dims: there are no numbers to compute."""
+
+    sizes = (0, 1, 1, 2, 3, 4, 4, 6, 8, 12)
+    few = 2
+
+    def shape(self, low: int = 0, high: int = 3) -> Shape:
+        return super().shape(low, high + (high >= 3))
+
+
+def of_catalogue(op: str, takes: Callable[[str], bool] = bool) -> Generator:
+    """Instances in the dtypes that a condition takes."""
+
+    def draw(rng: Rng) -> Instance:
+        row = DRAWS[op]
+        build = Larger(
+            op, rng.choice([dtype for dtype in row.dtypes if takes(dtype)]), np.random.default_rng(rng.getrandbits(64))
+        )
+        with np.errstate(all="ignore"):
+            row.make(build)
+        made = build.statement
+        assert made is not None, op
+        return Instance(made.op, made.operands, made.results, made.attributes, (made.regions,) if made.regions else ())
+
+    return draw

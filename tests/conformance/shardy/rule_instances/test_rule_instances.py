@@ -10,12 +10,10 @@ import pytest
 from shardwise import _core, errors
 from tests.conformance.shardy.client import ShardyOracle
 from tests.conformance.shardy.mechanisms import MECHANISMS, RULES
-from tests.conformance.shardy.rule_instances.every_op import GENERATORS, Row, compare_op, instances_of
+from tests.conformance.shardy.rule_instances.every_op import DATA_FLOW, GENERATORS, Row, compare_op, instances_of
 from tests.conformance.shardy.rule_instances.instance import module_text
 
 REGISTRY = {op.name: op for op in _core.ir.all_ops()}
-# Ops that stand for data flow have no rule: their edges speak (test_data_flow).
-DATA_FLOW = {"stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.optimization_barrier"}
 NOT_RUNNABLE = [name for name in GENERATORS if not REGISTRY[name].runnable]
 COUNT = 8
 
