@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import algebra, elementwise, movement, reductions
+from . import algebra, catalogue, elementwise, movement, reductions
 from .row import Row
 
-ROWS: list[Row] = [*elementwise.ROWS, *reductions.ROWS, *movement.ROWS, *algebra.ROWS]
+ROWS: list[Row] = [*elementwise.ROWS, *catalogue.ROWS, *reductions.ROWS, *movement.ROWS, *algebra.ROWS]
 
 # Why an op has no row of its own.
 WITHOUT_ROW: dict[str, str] = {

@@ -63,6 +63,11 @@ class OpCase:
     combine: str | None = None  # the reducer of its reduction factors
     gradient_dtype: str = "float64"
     gradient_draw: Callable[[Shape, str, np.random.Generator], Array] | None = None  # away from kinks
+    differentiable: bool = True  # False only with the reason in the op's definition
+    # where gradients at ties, zeros and infinities are tried: "NumPy" functions, the op on all "values", "family" tests
+    special_points: str = "NumPy"
+    has_range: bool = False  # whether its rule reads a dim at other places than it is written
+    peer: Callable[..., Any] | None = None  # in NumPy or SciPy, to compare times where no NumPy function records the op
 
     @property
     def id(self) -> str:

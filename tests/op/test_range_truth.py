@@ -24,10 +24,6 @@ from tests.op.test_rule_truth import Rule, close, parse_rule, perturbed
 from tests.support.partitioned import record
 
 SIZES = (6, 5, 1)
-WITH_RANGES = {
-    "stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate", "stablehlo.reverse", "stablehlo.dynamic_slice",
-    "stablehlo.dynamic_update_slice", "stablehlo.reduce_window", "stablehlo.convolution",
-}  # fmt: skip
 MOVEMENT = {op.name for op in _core.ir.all_ops() if op.movement}
 
 
@@ -129,7 +125,7 @@ def check_outside(operands: list[Array], whole: Array, ranges: list[RangeOf]) ->
         assert (whole.take(np.array(sorted(outside), np.int64), found.result_dim) == operands[1]).all()
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.name in WITH_RANGES], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [c for c in CASES if c.has_range], ids=lambda case: case.id)
 def test_ranges_are_true(case: OpCase) -> None:
     count = 0
     with np.errstate(all="ignore"):
@@ -151,4 +147,4 @@ def test_other_ops_have_no_ranges() -> None:
     for case in CASES:
         application = case.applications(6, case.dtypes[0])[0]
         found |= {name for name, ranges in record(case, application, case.dtypes[0]).ranges if ranges}
-    assert found == WITH_RANGES
+    assert found == {case.name for case in CASES if case.has_range}

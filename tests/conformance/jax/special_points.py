@@ -35,6 +35,7 @@ from tests.conformance.jax.special_arrays import (
     weighted,
 )
 from tests.conformance.jax.special_rows import NUMERICAL_ROWS
+from tests.op.catalogue import CASES
 
 DTYPES = ("float32", "float64")
 WIDE = "float32 in float64"  # XLA flushes subnormal numbers to zero; those of float32 are none in float64
@@ -121,7 +122,7 @@ def _times(n: Any, x: Any, places: list[int], y: Any) -> Any:
 OP_ROWS: dict[str, Row] = {
     **{
         name: (lambda n, x, name=name: _op(name, x), (values,))
-        for name in ("stablehlo.logistic", "stablehlo.rsqrt", "chlo.erf", "chlo.erfc", "chlo.lgamma", "chlo.square")
+        for name in (case.name for case in CASES if case.special_points == "values")
     },
     "stablehlo.clamp": (lambda n, x, y: _op("stablehlo.clamp", y, x, y + 1), (pairs,)),
     "stablehlo.clamp-empty": (lambda n, x, y: _op("stablehlo.clamp", y, x, y - 1), (pairs,)),

@@ -25,6 +25,7 @@ from tests.conformance.jax.special_points import (
     names_without_row,
     weighted_sum,
 )
+from tests.op.catalogue import CASES
 from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.gradient_worker"
@@ -79,10 +80,7 @@ def test_every_differentiable_op_is_tried() -> None:
     ops = {op.name for op in own if not op.name.startswith(("sdy.", "shardwise."))}
     # The gradients of a barrier and of control flow have no special points of their own; those of the other ops are
     # compared in tests/op/test_gradients.py and beside the tests of the family.
-    of_families = {
-        "chlo.top_k", "stablehlo.cholesky", "stablehlo.complex", "stablehlo.convolution", "stablehlo.custom_call",
-        "stablehlo.fft", "stablehlo.imag", "stablehlo.real", "stablehlo.triangular_solve",
-    }  # fmt: skip
+    of_families = {case.name for case in CASES if case.special_points == "family"}
     control = {"stablehlo.optimization_barrier", "func.call", "stablehlo.case", "stablehlo.if", "stablehlo.while"}
     assert ops - recorded == control | of_families
 

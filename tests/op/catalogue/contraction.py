@@ -203,7 +203,16 @@ def convolution_cases(n: int, dtype: str) -> list[Application]:
 
 CASES: list[OpCase] = [
     OpCase("stablehlo.dot_general", ALL, dot_general_cases, plain, "dot", combine="add"),
-    OpCase("stablehlo.convolution", (*FLOATS, "int32", "uint8"), convolution_cases, plain, "dot", combine="add"),
+    OpCase(
+        "stablehlo.convolution",
+        (*FLOATS, "int32", "uint8"),
+        convolution_cases,
+        plain,
+        "dot",
+        combine="add",
+        special_points="family",
+        has_range=True,
+    ),
     OpCase("stablehlo.dot", ALL, dot_cases, plain, "dot", combine="add"),
     OpCase("stablehlo.einsum", ALL, einsum_cases, plain, "dot", combine="add"),
     OpCase("stablehlo.unary_einsum", ALL, unary_einsum_cases, plain, "sum", combine="add"),

@@ -61,10 +61,12 @@ def constant_like_cases(n: int, dtype: str) -> list[Application]:
 
 
 CASES: list[OpCase] = [
-    OpCase("stablehlo.iota", NUMBERS, iota_cases, plain),
-    OpCase("stablehlo.constant", ALL, constant_cases, plain),
-    OpCase("chlo.constant", ALL, chlo_constant_cases, plain),
-    OpCase("chlo.constant_like", ("float32", "float64", "int32", "bool"), constant_like_cases, plain),
+    OpCase("stablehlo.iota", NUMBERS, iota_cases, plain, differentiable=False),
+    OpCase("stablehlo.constant", ALL, constant_cases, plain, differentiable=False),
+    OpCase("chlo.constant", ALL, chlo_constant_cases, plain, differentiable=False),
+    OpCase(
+        "chlo.constant_like", ("float32", "float64", "int32", "bool"), constant_like_cases, plain, differentiable=False
+    ),
 ]
 
 

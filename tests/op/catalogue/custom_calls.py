@@ -37,7 +37,15 @@ def custom_call_cases(n: int, dtype: str) -> list[Application]:
 
 
 CASES: list[OpCase] = [
-    OpCase("stablehlo.custom_call", ("float64", "float32"), custom_call_cases, definite, "magnitude", 16),
+    OpCase(
+        "stablehlo.custom_call",
+        ("float64", "float32"),
+        custom_call_cases,
+        definite,
+        "magnitude",
+        16,
+        special_points="family",
+    ),
 ]
 
 

@@ -169,11 +169,11 @@ def set_dimension_size_cases(n: int, dtype: str) -> list[Application]:
 CASES: list[OpCase] = [
     OpCase("stablehlo.dynamic_broadcast_in_dim", ALL, dynamic_broadcast_cases, plain),
     OpCase("stablehlo.dynamic_reshape", ALL, dynamic_reshape_cases, plain),
-    OpCase("stablehlo.dynamic_iota", NUMBERS, dynamic_iota_cases, plain),
+    OpCase("stablehlo.dynamic_iota", NUMBERS, dynamic_iota_cases, plain, differentiable=False),
     OpCase("stablehlo.dynamic_pad", ALL, dynamic_pad_cases, plain),
     OpCase("stablehlo.real_dynamic_slice", ALL, real_dynamic_slice_cases, plain),
     OpCase("stablehlo.dynamic_gather", ALL, dynamic_gather_cases, extreme),
-    OpCase("stablehlo.get_dimension_size", ALL, get_dimension_size_cases, plain),
+    OpCase("stablehlo.get_dimension_size", ALL, get_dimension_size_cases, plain, differentiable=False),
     OpCase("stablehlo.set_dimension_size", ALL, set_dimension_size_cases, plain),
 ]
 

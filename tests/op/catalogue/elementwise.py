@@ -102,8 +102,8 @@ def unary_exact(name: str, reference: Reference, dtypes: tuple[str, ...], **opti
     return OpCase(name, dtypes, pointwise_cases(1, ref.in_float32(reference)), extreme, **options)
 
 
-def unary_ulps(name: str, reference: Reference, domain: tuple[float, float], ulps: float = 2) -> OpCase:
-    return OpCase(name, FLOATS, pointwise_cases(1, reference), within(*domain), "ulps", ulps)
+def unary_ulps(name: str, reference: Reference, domain: tuple[float, float], ulps: float = 2, **options: Any) -> OpCase:
+    return OpCase(name, FLOATS, pointwise_cases(1, reference), within(*domain), "ulps", ulps, **options)
 
 
 def binary_exact(name: str, reference: Reference, dtypes: tuple[str, ...], **options: Any) -> OpCase:
@@ -209,28 +209,42 @@ def asin_acos_kernel_cases(n: int, dtype: str) -> list[Application]:
 
 L = ref.in_long_double
 UNARY = [
-    unary_exact("stablehlo.real", np.real, FLOATS),
-    unary_exact("stablehlo.imag", np.zeros_like, FLOATS),
+    unary_exact("stablehlo.real", np.real, FLOATS, special_points="family"),
+    unary_exact("stablehlo.imag", np.zeros_like, FLOATS, special_points="family"),
     unary_exact("stablehlo.abs", np.abs, FLOATS + SIGNED),
     unary_exact("stablehlo.negate", np.negative, NUMBERS),
-    unary_exact("stablehlo.sign", ref.sign, FLOATS + SIGNED),
-    unary_exact("stablehlo.ceil", np.ceil, FLOATS),
-    unary_exact("stablehlo.floor", np.floor, FLOATS),
-    unary_exact("stablehlo.round_nearest_afz", ref.round_nearest_afz, FLOATS),
-    unary_exact("stablehlo.round_nearest_even", np.rint, FLOATS),
-    unary_exact("stablehlo.is_finite", np.isfinite, FLOATS),
-    unary_exact("stablehlo.not", np.invert, (*INTEGERS, "bool")),
-    unary_exact("stablehlo.popcnt", ref.popcnt, INTEGERS),
-    unary_exact("stablehlo.count_leading_zeros", ref.count_leading_zeros, INTEGERS),
-    unary_exact("chlo.square", lambda x: x * x, NUMBERS),
+    unary_exact("stablehlo.sign", ref.sign, FLOATS + SIGNED, differentiable=False),
+    unary_exact("stablehlo.ceil", np.ceil, FLOATS, differentiable=False),
+    unary_exact("stablehlo.floor", np.floor, FLOATS, differentiable=False),
+    unary_exact(
+        "stablehlo.round_nearest_afz",
+        ref.round_nearest_afz,
+        FLOATS,
+        differentiable=False,
+        peer=lambda x: np.trunc(x + np.copysign(0.5, x)),
+    ),
+    unary_exact("stablehlo.round_nearest_even", np.rint, FLOATS, differentiable=False),
+    unary_exact("stablehlo.is_finite", np.isfinite, FLOATS, differentiable=False),
+    unary_exact("stablehlo.not", np.invert, (*INTEGERS, "bool"), differentiable=False),
+    unary_exact("stablehlo.popcnt", ref.popcnt, INTEGERS, differentiable=False),
+    unary_exact("stablehlo.count_leading_zeros", ref.count_leading_zeros, INTEGERS, differentiable=False),
+    unary_exact("chlo.square", lambda x: x * x, NUMBERS, special_points="values"),
     OpCase("stablehlo.sqrt", FLOATS, pointwise_cases(1, ref.in_float32(np.sqrt)), within(0, 9)),
-    unary_ulps("stablehlo.rsqrt", L(lambda x: 1 / np.sqrt(x)), (0.01, 9)),
+    unary_ulps(
+        "stablehlo.rsqrt",
+        L(lambda x: 1 / np.sqrt(x)),
+        (0.01, 9),
+        special_points="values",
+        peer=lambda x: 1 / np.sqrt(x),
+    ),
     unary_ulps("stablehlo.cbrt", L(np.cbrt), (-9, 9)),
     unary_ulps("stablehlo.exponential", L(np.exp), (-9, 9)),
     unary_ulps("stablehlo.exponential_minus_one", L(np.expm1), (-3, 3)),
     unary_ulps("stablehlo.log", L(np.log), (0.01, 9)),
     unary_ulps("stablehlo.log_plus_one", L(np.log1p), (-0.9, 3)),
-    unary_ulps("stablehlo.logistic", L(lambda x: 1 / (1 + np.exp(-x))), (-9, 9), 4),
+    unary_ulps(
+        "stablehlo.logistic", L(lambda x: 1 / (1 + np.exp(-x))), (-9, 9), 4, special_points="values", peer=special.expit
+    ),
     unary_ulps("stablehlo.sine", L(np.sin), (-9, 9)),
     unary_ulps("stablehlo.cosine", L(np.cos), (-9, 9)),
     unary_ulps("stablehlo.tan", L(np.tan), (-1.4, 1.4)),
@@ -243,8 +257,8 @@ UNARY = [
     unary_ulps("chlo.asinh", L(np.arcsinh), (-9, 9)),
     unary_ulps("chlo.acosh", L(np.arccosh), (1.01, 9)),
     unary_ulps("chlo.atanh", L(np.arctanh), (-0.95, 0.95)),
-    unary_ulps("chlo.erf", ref.from_math(math.erf), (-3, 3)),
-    unary_ulps("chlo.erfc", ref.from_math(math.erfc), (-3, 5), 4),
+    unary_ulps("chlo.erf", ref.from_math(math.erf), (-3, 3), special_points="values", peer=special.erf),
+    unary_ulps("chlo.erfc", ref.from_math(math.erfc), (-3, 5), 4, special_points="values", peer=special.erfc),
     OpCase(
         "chlo.lgamma",
         FLOATS,
@@ -253,13 +267,15 @@ UNARY = [
         "magnitude",
         2,
         gradient_draw=within(0.5, 6),
+        special_points="values",
+        peer=special.gammaln,
     ),
     OpCase("stablehlo.convert", ALL, convert_cases, extreme, gradient_dtype="float32"),
-    OpCase("stablehlo.bitcast_convert", ALL[:-1], bitcast_cases, extreme),
+    OpCase("stablehlo.bitcast_convert", ALL[:-1], bitcast_cases, extreme, differentiable=False),
     OpCase("stablehlo.reduce_precision", FLOATS, reduce_precision_cases, extreme),
 ]
 BINARY = [
-    OpCase("stablehlo.complex", ("float32", "float64"), complex_cases, plain, "ulps", 2),
+    OpCase("stablehlo.complex", ("float32", "float64"), complex_cases, plain, "ulps", 2, special_points="family"),
     binary_exact("stablehlo.add", np.add, ALL),
     binary_exact("stablehlo.subtract", np.subtract, NUMBERS),
     binary_exact("stablehlo.multiply", np.multiply, ALL),
@@ -269,32 +285,64 @@ BINARY = [
     OpCase("stablehlo.atan2", FLOATS, pointwise_cases(2, L(np.arctan2)), plain, "ulps", 2),
     binary_exact("stablehlo.maximum", ref.maximum, ALL),
     binary_exact("stablehlo.minimum", ref.minimum, ALL),
-    binary_exact("stablehlo.and", np.bitwise_and, (*INTEGERS, "bool")),
-    binary_exact("stablehlo.or", np.bitwise_or, (*INTEGERS, "bool")),
-    binary_exact("stablehlo.xor", np.bitwise_xor, (*INTEGERS, "bool")),
-    binary_exact("stablehlo.shift_left", ref.shift_left, INTEGERS),
-    binary_exact("stablehlo.shift_right_arithmetic", ref.shift_right_arithmetic, INTEGERS),
-    binary_exact("stablehlo.shift_right_logical", ref.shift_right_logical, INTEGERS),
-    OpCase("stablehlo.compare", ALL, compare_cases, extreme),
+    binary_exact("stablehlo.and", np.bitwise_and, (*INTEGERS, "bool"), differentiable=False),
+    binary_exact("stablehlo.or", np.bitwise_or, (*INTEGERS, "bool"), differentiable=False),
+    binary_exact("stablehlo.xor", np.bitwise_xor, (*INTEGERS, "bool"), differentiable=False),
+    binary_exact("stablehlo.shift_left", ref.shift_left, INTEGERS, differentiable=False),
+    binary_exact("stablehlo.shift_right_arithmetic", ref.shift_right_arithmetic, INTEGERS, differentiable=False),
+    binary_exact("stablehlo.shift_right_logical", ref.shift_right_logical, INTEGERS, differentiable=False),
+    OpCase("stablehlo.compare", ALL, compare_cases, extreme, differentiable=False),
     OpCase("stablehlo.select", ALL, select_cases, extreme),
     OpCase("stablehlo.clamp", NUMBERS, clamp_cases, extreme),
 ]
 OF_CHLO = [
-    OpCase("chlo.erf_inv", FLOATS, pointwise_cases(1, ref.in_float64(special.erfinv)), within(-0.98, 0.98), "ulps", 8),
-    OpCase("chlo.bessel_i1e", FLOATS, pointwise_cases(1, ref.in_float64(special.i1e)), within(-20, 20), "ulps", 8),
     OpCase(
-        "chlo.digamma", FLOATS, pointwise_cases(1, ref.in_float64(special.digamma)), within(0.2, 20), "magnitude", 16
+        "chlo.erf_inv",
+        FLOATS,
+        pointwise_cases(1, ref.in_float64(special.erfinv)),
+        within(-0.98, 0.98),
+        "ulps",
+        8,
+        peer=special.erfinv,
+    ),
+    OpCase(
+        "chlo.bessel_i1e",
+        FLOATS,
+        pointwise_cases(1, ref.in_float64(special.i1e)),
+        within(-20, 20),
+        "ulps",
+        8,
+        peer=special.i1e,
+    ),
+    OpCase(
+        "chlo.digamma",
+        FLOATS,
+        pointwise_cases(1, ref.in_float64(special.digamma)),
+        within(0.2, 20),
+        "magnitude",
+        16,
+        peer=special.digamma,
     ),
     OpCase("chlo.polygamma", FLOATS, pointwise_cases(2, ref.in_float64(ref.polygamma)), whole_numbers, "magnitude", 16),
-    OpCase("chlo.zeta", FLOATS, pointwise_cases(2, ref.in_float64(special.zeta)), within(1.5, 5), "magnitude", 16),
-    OpCase("chlo.next_after", FLOATS, pointwise_cases(2, ref.next_after), extreme),
-    OpCase("chlo.mulhi", INTEGERS, pointwise_cases(2, ref.high_half), extreme),
+    OpCase(
+        "chlo.zeta",
+        FLOATS,
+        pointwise_cases(2, ref.in_float64(special.zeta)),
+        within(1.5, 5),
+        "magnitude",
+        16,
+        peer=special.zeta,
+    ),
+    OpCase(
+        "chlo.next_after", FLOATS, pointwise_cases(2, ref.next_after), extreme, differentiable=False, peer=np.nextafter
+    ),
+    OpCase("chlo.mulhi", INTEGERS, pointwise_cases(2, ref.high_half), extreme, differentiable=False),
     OpCase("chlo._asin_acos_kernel", ("float64",), asin_acos_kernel_cases, within(-0.9, 0.9), "ulps", 4),
     OpCase("chlo.tan", FLOATS, pointwise_cases(1, L(np.tan)), within(-1.4, 1.4), "ulps", 2),
     OpCase("chlo.conj", FLOATS, pointwise_cases(1, lambda x: x), extreme),
-    OpCase("chlo.is_inf", FLOATS, pointwise_cases(1, np.isinf), extreme),
-    OpCase("chlo.is_pos_inf", FLOATS, pointwise_cases(1, lambda x: x == np.inf), extreme),
-    OpCase("chlo.is_neg_inf", FLOATS, pointwise_cases(1, lambda x: x == -np.inf), extreme),
+    OpCase("chlo.is_inf", FLOATS, pointwise_cases(1, np.isinf), extreme, differentiable=False),
+    OpCase("chlo.is_pos_inf", FLOATS, pointwise_cases(1, lambda x: x == np.inf), extreme, differentiable=False),
+    OpCase("chlo.is_neg_inf", FLOATS, pointwise_cases(1, lambda x: x == -np.inf), extreme, differentiable=False),
 ]
 CASES: list[OpCase] = [*UNARY, *BINARY, *OF_CHLO]
 

@@ -96,7 +96,7 @@ CASES: list[OpCase] = [
     OpCase("stablehlo.optimization_barrier", ALL, optimization_barrier_cases, plain),
     OpCase("stablehlo.reshape", ALL, reshape_cases, plain),
     OpCase("stablehlo.broadcast_in_dim", ALL, broadcast_in_dim_cases, plain),
-    OpCase("stablehlo.reverse", ALL, reverse_cases, plain),
+    OpCase("stablehlo.reverse", ALL, reverse_cases, plain, has_range=True),
     OpCase("stablehlo.broadcast", ALL, broadcast_cases, plain),
 ]
 

@@ -98,9 +98,19 @@ def _size_of_complex_spectrum(n: int) -> Application:
 
 
 CASES: list[OpCase] = [
-    OpCase("stablehlo.fft", ("float32", "float64"), fft_cases, plain, "magnitude", 8),
-    OpCase("stablehlo.cholesky", ("float64", "float32"), cholesky_cases, definite, "magnitude", 16),
-    OpCase("stablehlo.triangular_solve", ("float64", "float32"), triangular_solve_cases, definite, "magnitude", 16),
+    OpCase("stablehlo.fft", ("float32", "float64"), fft_cases, plain, "magnitude", 8, special_points="family"),
+    OpCase(
+        "stablehlo.cholesky", ("float64", "float32"), cholesky_cases, definite, "magnitude", 16, special_points="family"
+    ),
+    OpCase(
+        "stablehlo.triangular_solve",
+        ("float64", "float32"),
+        triangular_solve_cases,
+        definite,
+        "magnitude",
+        16,
+        special_points="family",
+    ),
 ]
 
 

@@ -74,10 +74,35 @@ def rng_cases(distribution: str) -> Callable[[int, str], list[Application]]:
 
 WIDTHS = ("uint32", "uint64", "uint8", "int16", "float32", "bfloat16", "float64")
 CASES: list[OpCase] = [
-    OpCase("stablehlo.rng_bit_generator", WIDTHS, rng_bit_generator_cases("PHILOX"), _state, variant="philox"),
-    OpCase("stablehlo.rng_bit_generator", WIDTHS, rng_bit_generator_cases("THREE_FRY"), _state, variant="three_fry"),
-    OpCase("stablehlo.rng", (*FLOATS, *INTEGERS), rng_cases("UNIFORM"), _state, "magnitude", 8, variant="uniform"),
-    OpCase("stablehlo.rng", FLOATS, rng_cases("NORMAL"), _state, "magnitude", 64, variant="normal"),
+    OpCase(
+        "stablehlo.rng_bit_generator",
+        WIDTHS,
+        rng_bit_generator_cases("PHILOX"),
+        _state,
+        variant="philox",
+        differentiable=False,
+    ),
+    OpCase(
+        "stablehlo.rng_bit_generator",
+        WIDTHS,
+        rng_bit_generator_cases("THREE_FRY"),
+        _state,
+        variant="three_fry",
+        differentiable=False,
+    ),
+    OpCase(
+        "stablehlo.rng",
+        (*FLOATS, *INTEGERS),
+        rng_cases("UNIFORM"),
+        _state,
+        "magnitude",
+        8,
+        variant="uniform",
+        differentiable=False,
+    ),
+    OpCase(
+        "stablehlo.rng", FLOATS, rng_cases("NORMAL"), _state, "magnitude", 64, variant="normal", differentiable=False
+    ),
 ]
 
 

@@ -132,11 +132,11 @@ def dynamic_update_slice_cases(n: int, dtype: str) -> list[Application]:
 
 
 CASES: list[OpCase] = [
-    OpCase("stablehlo.slice", ALL, slice_cases, plain),
-    OpCase("stablehlo.pad", ALL, pad_cases, plain),
-    OpCase("stablehlo.concatenate", ALL, concatenate_cases, plain),
-    OpCase("stablehlo.dynamic_slice", ALL, dynamic_slice_cases, plain),
-    OpCase("stablehlo.dynamic_update_slice", ALL, dynamic_update_slice_cases, plain),
+    OpCase("stablehlo.slice", ALL, slice_cases, plain, has_range=True),
+    OpCase("stablehlo.pad", ALL, pad_cases, plain, has_range=True),
+    OpCase("stablehlo.concatenate", ALL, concatenate_cases, plain, has_range=True),
+    OpCase("stablehlo.dynamic_slice", ALL, dynamic_slice_cases, plain, has_range=True),
+    OpCase("stablehlo.dynamic_update_slice", ALL, dynamic_update_slice_cases, plain, has_range=True),
 ]
 
 

@@ -125,7 +125,7 @@ def top_k_cases(n: int, dtype: str) -> list[Application]:
 
 
 CASES: list[OpCase] = [
-    OpCase("chlo.top_k", ALL, top_k_cases, extreme),
+    OpCase("chlo.top_k", ALL, top_k_cases, extreme, special_points="family"),
     OpCase("stablehlo.sort", ALL, sort_cases("total"), extreme, variant="total"),
     OpCase("stablehlo.sort", NUMBERS, sort_cases("descending"), extreme, variant="descending"),
     OpCase("stablehlo.sort", ("float32", "float64", "float16"), sort_cases("numbers"), extreme, variant="numbers"),

@@ -110,6 +110,7 @@ def window_cases(reducer: str) -> Callable[[int, str], list[Application]]:
 
 
 def _reduce_windows(reducer: str, dtypes: tuple[str, ...], draw: Any, kind: str, **options: Any) -> list[OpCase]:
+    options["has_range"] = True
     return [
         OpCase("stablehlo.reduce_window", dtypes, rows(reducer), draw, kind, variant=f"{reducer}-{name}", **options)
         for name, rows in (("prefix", prefix_cases), ("windows", window_cases))
