@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import shardwise as sw
+from shardwise import models
 from shardwise.models import translation
 from tests.models import translation_cases as cases
 
@@ -92,6 +94,126 @@ def test_targets_optimizers_states_and_configurations_are_checked() -> None:
          lambda: translation.greedy(PARAMS, SOURCE, CONFIG, steps=9)),
     ):  # fmt: skip
         with pytest.raises(kind, match=f"^{re.escape(text)}"):
+            call()
+
+
+OTHERS = {
+    "(19, 8)": {"target_vocabulary": 12},
+    "(1, 8, 4, 4)": {"heads": 2},
+    "(1, 8)": {"layers": 8},
+    "(1, 8, 24)": {"moe": models.MoEConfig(12, 8, 16)},
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+@pytest.mark.parametrize("shape", OTHERS)
+def test_parameters_of_another_configuration_are_refused(what: str, shape: str) -> None:
+    params = translation.init(np.random.default_rng(0), replace(CONFIG, **OTHERS[shape]))
+    text = rf"^{what}: params\['.*'\] must have the shape {re.escape(shape)}, got \(.*; make the parameters with init"
+    with pytest.raises(sw.ShapeError, match=rf"{text}.* \(at .*test_translation_arguments"):
+        CALLS[what](params, SOURCE)
+
+
+def test_all_parameters_are_looked_at() -> None:
+    def loss(params: Any, config: translation.TranslationConfig = CONFIG) -> Any:
+        return translation.loss(params, SOURCE, SOURCE, config)
+
+    dense = translation.init(np.random.default_rng(0), replace(CONFIG, dense_hidden_dim=4))
+    with pytest.raises(
+        ValueError, match=r"^loss: params\['encoder'\]\['pairs'\] must have 'moe', got the keys 'dense', 'w"
+    ):
+        loss(dense)
+    with pytest.raises(
+        sw.DTypeError, match=r"^loss: params\['source'\]\['table'\] must be an array of floats, got int64"
+    ):
+        loss(sw.tree.map(lambda x: x.astype(np.int64), PARAMS))
+    with pytest.raises(sw.DTypeError, match=r"^loss: params\['output'\] must be an array of floats, got NoneType None"):
+        loss({**PARAMS, "output": None})
+    # A table of positions may be longer than the sentences, and other keys are no matter.
+    shorter = loss({**PARAMS, "note": 1}, replace(CONFIG, target_length=3))[0]
+    assert float(shorter) == float(loss(PARAMS)[0])
+
+
+NOT_NUMBERS = ["a", True, [0.5], float("nan")]
+NUMBERS: dict[str, Any] = {
+    "flat_beam_search: alpha must be a finite number": lambda x: flat(alpha=x),
+    "flat_beam_search: gap must be a number of at least 0": lambda x: flat(gap=x),
+    "sample: temperature must be a finite number of at least 0": lambda x: draw(temperature=x),
+    "TranslationConfig: dropout must be a number from 0 to below 1": lambda x: replace(CONFIG, dropout=x),
+    "TranslationConfig: label_smoothing must be a number from 0 to below 1": lambda x: replace(
+        CONFIG, label_smoothing=x
+    ),
+    "TranslationConfig: aux_weight must be a number of at least 0": lambda x: replace(CONFIG, aux_weight=x),
+    "MoEConfig: capacity_factor must be a positive number": lambda x: models.MoEConfig(4, 8, 8, capacity_factor=x),
+    "TransformerConfig: aux_weight must be a number of at least 0": lambda x: models.TransformerConfig(
+        2, CONFIG.moe, aux_weight=x
+    ),
+}
+OR_NONE: dict[str, Any] = {
+    "flat_beam_search: eos_margin must be a number of at least 0": lambda x: flat(eos_margin=x),
+    "sample: top_p must be a number above 0 and at most 1": lambda x: draw(top_p=x),
+    "TranslationConfig: decoding_capacity_factor must be a positive number": lambda x: replace(
+        CONFIG, decoding_capacity_factor=x
+    ),
+}
+
+
+def flat(**options: Any) -> Any:
+    return translation.flat_beam_search(PARAMS, SOURCE, CONFIG, **options)
+
+
+def draw(**options: Any) -> Any:
+    return translation.sample(PARAMS, SOURCE, CONFIG, sw.random.key(0), **options)
+
+
+@pytest.mark.parametrize("text", [*NUMBERS, *OR_NONE])
+@pytest.mark.parametrize("value", NOT_NUMBERS)
+def test_options_must_be_numbers(text: str, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=rf"^{text}, got .* \(at .*test_translation_arguments"):
+        {**NUMBERS, **OR_NONE}[text](value)
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_some_options_may_not_be_none(text: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{text}, got NoneType None \(at .*test_translation_arguments"):
+        NUMBERS[text](None)
+
+
+def test_configurations_dtypes_and_layouts_are_refused_at_the_callers_line() -> None:
+    rng, mesh = np.random.default_rng(0), sw.Mesh({"x": 2})
+    greedy: Any = translation.greedy
+
+    def on_mesh(**options: Any) -> Any:
+        return sw.jit(lambda p, s: greedy(p, s, CONFIG, **options), mesh=mesh)(PARAMS, SOURCE)
+
+    adam = sw.optim.adam(0.1)
+    state = {"params": PARAMS, "optimizer": adam.init(PARAMS), "step": np.int32(0)}
+    rows: list[tuple[type[Exception], str, Any]] = [
+        (sw.DTypeError, "init: dtype must be a floating dtype, got 'int32'",
+         lambda: translation.init(rng, CONFIG, "int32")),
+        (TypeError, "init: config must be a TranslationConfig, got NoneType None",
+         lambda: translation.init(rng, None)),
+        (TypeError, "shapes: config must be a TranslationConfig, got int 3", lambda: translation.shapes(3)),
+        (sw.DTypeError, "shapes: dtype must be a floating dtype, got 'floaty'",
+         lambda: translation.shapes(CONFIG, "floaty")),
+        (sw.DTypeError, "TranslationConfig: activations must be a floating dtype, got 'bf16'",
+         lambda: replace(CONFIG, activations="bf16")),
+        (sw.ShapeError, "TranslationConfig: layers must be a multiple of 4, got 6; use 8",
+         lambda: replace(CONFIG, layers=6)),
+        (sw.ShapeError, "parameter_bytes_per_device: devices must be an integer of at least 1, got 0",
+         lambda: CONFIG.parameter_bytes_per_device(0)),
+        (TypeError, "greedy: moe must be a MoEConfig or None, got str 'einsum'",
+         lambda: greedy(PARAMS, SOURCE, CONFIG, moe="einsum")),
+        (sw.ShapeError, "greedy: source must have at least one sentence of at least one token, got int64[2, 0]",
+         lambda: greedy(PARAMS, SOURCE[:, :0], CONFIG)),
+        (sw.ShardingError, "axes: an axis must be of the mesh, got 'z'; use one of 'x'", lambda: on_mesh(axes="z")),
+        (sw.ShardingError, "cache_spec: a spec for 4 dims must have at most 4 entries, got ",
+         lambda: on_mesh(cache_spec=sw.P("x", None, None, None, None))),
+        (ValueError, "train_step: the state must be one of this chain, got a state of 2 parts for 5 ",
+         lambda: translation.train_step(CONFIG, sw.optim.gshard_adafactor())(state, SOURCE, SOURCE, None)),
+    ]  # fmt: skip
+    for kind, text, call in rows:
+        with pytest.raises(kind, match=rf"^{re.escape(text)}.*\(at .*test_translation_arguments"):
             call()
 
 

@@ -210,6 +210,24 @@ def test_without_drops_scores_are_those_of_the_whole_decoder() -> None:
     np.testing.assert_allclose(found.scores[:, 0], expected, rtol=1e-12)
 
 
+def test_any_number_of_sentences_is_translated() -> None:
+    config, params = cases.TRAINED, cases.first_params()  # two sentences are a group
+    source, _ = cases.training_batch(0)
+    for search in (translation.greedy, translation.beam_search, translation.flat_beam_search):
+        whole = search(params, source[:4], config)
+        odd = search(params, source[:3], config)
+        # The first two are in their group, or, with an odd number of sentences, each in its own.
+        alone = replace(config, moe=replace(config.moe, group_size=10, capacity=config.moe.capacity_for(10)))
+        expected = search(params, source[:3], alone)
+        np.testing.assert_array_equal(odd.tokens, expected.tokens)
+        np.testing.assert_allclose(odd.scores, expected.scores, rtol=1e-12)
+        assert not np.array_equal(odd.scores, whole.scores[:3])
+        # Of 5 sentences on 2 devices, one has 3 and the other one 2: groups of single sentences.
+        run = sw.jit(lambda p, s, f=search: f(p, s, config, axes="x"), mesh=sw.Mesh({"x": 2}))
+        single = search(params, source[:6], alone)
+        np.testing.assert_array_equal(np.asarray(run(params, source[:5]).tokens), single.tokens[:5])
+
+
 def test_full_experts_drop_alike_in_both_searches_and_on_a_mesh() -> None:
     config = cases.small(target_length=4, decoding_capacity_factor=1.0)
     params, source = random_model(1, config, rows=8)

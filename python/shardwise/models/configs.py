@@ -11,12 +11,14 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, ShardingError, composed
+from ..errors import ShapeError, ShardingError, composed, described, reworded
 from ..recording.tracing import current_trace
 from ..shardings.mesh import Mesh
 
@@ -24,7 +26,7 @@ __all__ = ["Axes", "MoEConfig", "TransformerConfig", "axes_of"]
 
 AxisNames = str | tuple[str, ...] | None
 MOST_SLOTS = 1.25  # times what the gate can fill
-_PACKAGE = __name__.split(".")[0]
+_NOT_THE_USERS = {__name__.split(".")[0], "contextlib", "dataclasses", "optree"}  # they call the models for a user
 
 
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
@@ -36,9 +38,21 @@ def users_line() -> tuple[str, int]:
     """The file and line that called the models."""
     frame = sys._getframe(1)
     # By module, not by file: a dataclass's generated __init__ has no file, but the globals of its class.
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _NOT_THE_USERS:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+@contextmanager
+def called_with(name: str) -> Iterator[None]:
+    """Errors at a line of the models begin with ``name`` instead, and have the line that called the models."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        text, has_place, _ = str(error).rpartition(" (at ")
+        if not has_place:
+            raise
+        raise reworded(error, composed(name, text.partition(": ")[2], None, "", *users_line())) from None
 
 
 @dataclass(frozen=True)
@@ -80,18 +94,44 @@ def devices_along(mesh: Mesh | None, axes: AxisNames) -> int:
 def axes_of(axes: Any) -> Axes:
     """``axes``, or one name or tuple of names as the axes of both groups and experts (Algorithm 2's D devices)."""
     if isinstance(axes, Axes):
+        for names in (axes.groups, axes.experts, axes.hidden):
+            _check_names(names)
         return axes
     if axes is not None and not isinstance(axes, str):
         if not isinstance(axes, (tuple, list)) or not all(isinstance(name, str) for name in axes):
             raise ShardingError(message("axes", "must be None, axis names, or Axes(...)", repr(axes)))
         axes = tuple(axes)
+    _check_names(axes)
     return Axes(groups=axes, experts=axes)
+
+
+def _check_names(axes: AxisNames) -> None:
+    """Raise ShardingError unless the mesh of the trace has these axes."""
+    trace = current_trace()
+    known = None if trace is None or trace.mesh is None else trace.mesh.axis_names
+    for name in (axes,) if isinstance(axes, str) else axes or ():
+        if known is not None and name not in known:
+            way_out = f"use one of {', '.join(map(repr, known))}"
+            raise ShardingError(message("axes", "an axis must be of the mesh", repr(name), way_out))
 
 
 def positive(what: str, **sizes: Any) -> None:
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ShapeError(message(what, f"{name} must be an integer of at least 1", repr(size)))
+
+
+def number(what: str, must_hold: str, value: Any) -> float:
+    """A real number that is not NaN.
+
+    Raises:
+        TypeError: another type. ValueError: NaN. The text is ``must_hold``.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(message(what, must_hold, described(value)))
+    if math.isnan(value):
+        raise ValueError(message(what, must_hold, repr(value)))
+    return float(value)
 
 
 def _check_choice(what: str, name: str, value: Any, known: tuple[str, ...]) -> None:
@@ -153,8 +193,9 @@ class MoEConfig:
         if self.experts < self.top_k:
             way_out = "use more experts, or top_k=1"
             raise ShapeError(message(what, f"experts must be at least top_k, {self.top_k}", self.experts, way_out))
-        if not (math.isfinite(self.capacity_factor) and self.capacity_factor > 0):
-            raise ValueError(message(what, "capacity_factor must be a positive number", repr(self.capacity_factor)))
+        rule = "capacity_factor must be a positive number"
+        if not 0 < number(what, rule, self.capacity_factor) < math.inf:
+            raise ValueError(message(what, rule, repr(self.capacity_factor)))
 
     def capacity_for(self, group_size: int) -> int:
         """The capacity of an expert for one group: ``ceil(top_k * group_size / experts * factor)``, or ``capacity``.
@@ -253,8 +294,9 @@ class TransformerConfig:
     def __post_init__(self) -> None:
         sizes = {name: getattr(self, name) for name in ("layers", "heads", "head_dim", "vocabulary", "length")}
         positive("TransformerConfig", **sizes)
-        if not (math.isfinite(self.aux_weight) and self.aux_weight >= 0):
-            raise ValueError(message("TransformerConfig", "aux_weight must not be negative", repr(self.aux_weight)))
+        rule = "aux_weight must be a number of at least 0"
+        if not 0 <= number("TransformerConfig", rule, self.aux_weight) < math.inf:
+            raise ValueError(message("TransformerConfig", rule, repr(self.aux_weight)))
 
     @classmethod
     def gshard(
@@ -309,6 +351,7 @@ class TransformerConfig:
 
     def parameter_bytes_per_device(self, devices: int, itemsize: int = 4) -> int:
         """The bytes of parameters per device if ``devices`` devices split the experts and replicate the rest."""
+        positive("parameter_bytes_per_device", devices=devices, itemsize=itemsize)
         counts = self.parameter_counts()
         experts = counts.pop("experts")
         if self.moe.experts % devices:

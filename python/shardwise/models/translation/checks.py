@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import is_float
 from ...errors import DTypeError, ShapeError, described, shown
 from ..configs import message
-from .config import TranslationConfig
+from .config import TranslationConfig, check_config
+from .parameters import expected_shapes
 
 __all__ = ["check_call", "check_config", "check_dict", "check_memory", "check_optimizer", "check_params"]
 
@@ -33,6 +35,7 @@ def check_call(
     check_params(what, params)
     if not config.tied:
         check_dict(what, "params", params, ("output",))
+    _check_shapes(what, params, config)
     _check_tokens(what, "source", source, config.source_length, config.source_vocabulary)
     if has_target:
         _check_tokens(what, "target", target, config.target_length, config.target_vocabulary)
@@ -42,12 +45,6 @@ def check_call(
     if key is not None and (tuple(getattr(key, "shape", ())) != (2,) or key.dtype != np.uint32):
         rule, way_out = "key must be a random key, uint32[2]", "make one with sw.random.key(seed)"
         raise DTypeError(message(what, rule, described(key), way_out))
-
-
-def check_config(what: str, config: Any) -> None:
-    """Raise TypeError unless it is a configuration."""
-    if not isinstance(config, TranslationConfig):
-        raise TypeError(message(what, "config must be a TranslationConfig", described(config)))
 
 
 def check_memory(what: str, memory: Any, source: Any, config: TranslationConfig) -> None:
@@ -73,6 +70,22 @@ def check_dict(what: str, name: str, value: Any, keys: Iterable[str]) -> None:
         raise ValueError(message(what, rule, f"the keys {', '.join(map(repr, value)) or 'of an empty dict'}"))
 
 
+def _check_shapes(what: str, params: Mapping[str, Any], config: TranslationConfig) -> None:
+    """Raise unless all parameters of the model are there, as floats of its shapes. Positions may have more rows."""
+    for path, shape in expected_shapes(config):
+        weight, place = params, "params"
+        for key in path:
+            check_dict(what, place, weight, (key,))
+            weight, place = weight[key], f"{place}[{key!r}]"
+        found, dtype = getattr(weight, "shape", None), getattr(weight, "dtype", None)
+        if found is None or dtype is None or not is_float(np.dtype(dtype)):
+            raise DTypeError(message(what, f"{place} must be an array of floats", described(weight)))
+        fits = found[0] >= shape[0] and found[1:] == shape[1:] if path[-1] == "positions" else found == shape
+        if len(found) != len(shape) or not fits:
+            way_out = "make the parameters with init for this configuration"
+            raise ShapeError(message(what, f"{place} must have the shape {shape}", tuple(found), way_out))
+
+
 def check_optimizer(what: str, optimizer: Any) -> None:
     """Raise TypeError unless it is an optimizer."""
     if not callable(getattr(optimizer, "init", None)) or not callable(getattr(optimizer, "update", None)):
@@ -86,6 +99,10 @@ def _check_tokens(what: str, name: str, tokens: Any, length: int, vocabulary: in
         raise DTypeError(message(what, rule, described(tokens)))
     if len(shape) != 2:
         raise ShapeError(message(what, rule, described(tokens)))
+    if name == "source" and 0 in shape:
+        raise ShapeError(
+            message(what, f"{name} must have at least one sentence of at least one token", described(tokens))
+        )
     if shape[1] > length:
         way_out = f"cut the sentences, or set {name}_length in the configuration"
         rule = f"{name} must be (B, {name[0].upper()}) with at most {length} tokens"

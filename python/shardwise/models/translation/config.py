@@ -18,9 +18,26 @@ import numpy as np
 
 from ...dtypes import is_float
 from ...errors import DTypeError, ShapeError, described
-from ..configs import MoEConfig, message, papers_layer, positive
+from ..configs import MoEConfig, message, number, papers_layer, positive
 
-__all__ = ["TranslationConfig", "configs"]
+__all__ = ["TranslationConfig", "check_config", "configs", "float_dtype"]
+
+
+def check_config(what: str, config: Any) -> None:
+    """Raise TypeError unless it is a configuration."""
+    if not isinstance(config, TranslationConfig):
+        raise TypeError(message(what, "config must be a TranslationConfig", described(config)))
+
+
+def float_dtype(what: str, name: str, value: Any) -> np.dtype[Any]:
+    """The dtype that ``value`` names. Raise DTypeError unless it is a floating one."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(value)
+    except TypeError:
+        dtype = np.dtype(np.bool_)
+    if value is None or not is_float(dtype):
+        raise DTypeError(message(what, f"{name} must be a floating dtype", repr(value)))
+    return dtype
 
 
 @dataclass(frozen=True)
@@ -41,10 +58,10 @@ class TranslationConfig:
         tied: whether the table of the target's embedding is also the last layer.
         aux_weight: the contribution of the auxiliary loss under even load of the experts.
         decoding_capacity_factor: how decoding routes new tokens to experts. None: the new tokens of a sentence are a
-            group, with room for all of them in every expert. No token is dropped, and no sentence changes another
-            one's translation, but each token has as many slots as there are experts. A number: the new tokens of all
-            sentences of a device are a group, with a capacity from this factor, as in training. Full experts drop
-            tokens, and which ones depends on the batch and the devices.
+            group, with room for all of them in every expert. No new token is dropped, and no sentence changes how
+            those of another one are routed, but each has as many slots as there are experts. A number: the new tokens
+            of all sentences of a device are a group, with a capacity from this factor, as in training. Full experts
+            drop tokens, and which ones depends on the batch and the devices. The encoder always routes as in training.
         activations: the dtype of activations, and of weights where they enter a product; None for the dtype of the
             weights. ``"bfloat16"`` with float32 weights is mixed precision: norms, softmaxes, the loss and the update
             stay in float32, and a weight that is gathered for a product is gathered in bfloat16. :func:`precision`
@@ -91,16 +108,18 @@ class TranslationConfig:
             way_out = f"use {max(4, 4 * round(self.layers / 4))}"
             raise ShapeError(message(what, "layers must be a multiple of 4", self.layers, way_out))
         for name in ("dropout", "label_smoothing"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(message(what, f"{name} must be from 0 to below 1", repr(getattr(self, name))))
-        if not (math.isfinite(self.aux_weight) and self.aux_weight >= 0):
-            raise ValueError(message(what, "aux_weight must not be negative", repr(self.aux_weight)))
-        factor = self.decoding_capacity_factor
-        if factor is not None and not (math.isfinite(factor) and factor > 0):
-            raise ValueError(message(what, "decoding_capacity_factor must be a positive number", repr(factor)))
+            rule = f"{name} must be a number from 0 to below 1"
+            if not 0 <= number(what, rule, getattr(self, name)) < 1:
+                raise ValueError(message(what, rule, repr(getattr(self, name))))
+        rule = "aux_weight must be a number of at least 0"
+        if not 0 <= number(what, rule, self.aux_weight) < math.inf:
+            raise ValueError(message(what, rule, repr(self.aux_weight)))
+        factor, rule = self.decoding_capacity_factor, "decoding_capacity_factor must be a positive number"
+        if factor is not None and not 0 < number(what, rule, factor) < math.inf:
+            raise ValueError(message(what, rule, repr(factor)))
         self._check_special_tokens()
-        if self.activations is not None and not is_float(np.dtype(self.activations)):
-            raise DTypeError(message(what, "activations must be a floating dtype", repr(self.activations)))
+        if self.activations is not None:
+            float_dtype(what, "activations", self.activations)
 
     def _check_special_tokens(self) -> None:
         what, both = "TranslationConfig", min(self.source_vocabulary, self.target_vocabulary)
@@ -168,6 +187,7 @@ class TranslationConfig:
 
     def parameter_bytes_per_device(self, devices: int, itemsize: int = 4) -> int:
         """The bytes of parameters per device if ``devices`` devices split the experts and replicate the rest."""
+        positive("parameter_bytes_per_device", devices=devices, itemsize=itemsize)
         counts = self.parameter_counts()
         experts = counts.pop("experts")
         if experts and self.moe.experts % devices:

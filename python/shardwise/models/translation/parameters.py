@@ -9,8 +9,9 @@ All pairs of layers have the same shapes, so ``pairs`` stacks them in a new firs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from ...array import ShapeDtypeStruct
 from ...trees import flatten, unflatten
 from .. import initial
 from ..initial import Weight
-from .config import TranslationConfig
+from .config import TranslationConfig, check_config, float_dtype
 
-__all__ = ["init", "shapes"]
+__all__ = ["expected_shapes", "init", "shapes"]
 
 
 def _layer(config: TranslationConfig, feed_forward: str, is_decoder: bool) -> dict[str, Any]:
@@ -67,7 +68,8 @@ def init(source: Any, config: TranslationConfig, dtype: Any = np.float32) -> dic
         config: the configuration.
         dtype: the dtype of all parameters.
     """
-    return initial.drawn(_weights(config), source, dtype)  # type: ignore[no-any-return]
+    check_config("init", config)
+    return initial.drawn(_weights(config), source, float_dtype("init", "dtype", dtype))  # type: ignore[no-any-return]
 
 
 def shapes(
@@ -77,5 +79,21 @@ def shapes(
 
     ``struct`` makes a leaf from a shape and a dtype.
     """
+    check_config("shapes", config)
+    dtype = float_dtype("shapes", "dtype", dtype)
     leaves, tree = flatten(_weights(config))
     return unflatten(tree, [struct(w.shape, dtype) for w in leaves])  # type: ignore[no-any-return]
+
+
+@cache
+def expected_shapes(config: TranslationConfig) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """The keys and the shape of each parameter."""
+
+    def rows(part: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+        if isinstance(part, Weight):
+            yield path, part.shape
+        else:
+            for key, inner in part.items():
+                yield from rows(inner, (*path, key))
+
+    return list(rows(_weights(config), ()))

@@ -13,14 +13,12 @@ import numpy as np
 from ..._core.ir import Op, Value
 from ...array import ShapeDtypeStruct
 from ...dtypes import is_float, numpy_dtype
-from ...errors import DTypeError, ShardingWarning
+from ...errors import ShardingWarning
 from ...grad import value_and_grad
 from ...jit import jit
 from ...shardings.mesh import Mesh
 from ...trees import flatten
-from ..configs import message
-from .checks import check_config
-from .config import TranslationConfig
+from .config import TranslationConfig, check_config, float_dtype
 from .parameters import shapes
 from .training import loss
 
@@ -55,8 +53,7 @@ def precision(config: TranslationConfig, dtype: Any = np.float32) -> dict[str, s
     'bfloat16'
     """
     check_config("precision", config)
-    if not is_float(np.dtype(dtype)):
-        raise DTypeError(message("precision", "dtype must be a floating dtype", repr(dtype)))
+    dtype = float_dtype("precision", "dtype", dtype)
     core, weight_count = _traced(config, dtype)
     weights = core.main.body.arguments[:weight_count]
     users: dict[Value, list[tuple[Op, int]]] = defaultdict(list)
@@ -88,7 +85,7 @@ def _traced(config: TranslationConfig, dtype: Any) -> tuple[Any, int]:
     def step(params: Any, source: Any, target: Any) -> Any:
         return value_and_grad(lambda p: loss(p, source, target, config)[0])(params)
 
-    params = shapes(config, np.dtype(dtype))
+    params = shapes(config, dtype)
     with warnings.catch_warnings():
         # Of slots that few sentences leave empty.
         warnings.simplefilter("ignore", ShardingWarning)

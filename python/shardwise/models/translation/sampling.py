@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from ... import lax, random as sw_random
 from ...control_flow import while_loop
 from ...errors import ShapeError
-from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, positive
+from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, number, positive
 from ..layers import one_hot, softmax, split_dim
 from .checks import check_call
 from .config import TranslationConfig
@@ -50,7 +51,8 @@ def greedy(
 
     Args:
         params: the result of :func:`init`.
-        source: (B, S), integers, with padding.
+        source: (B, S), integers, with padding. Where its tokens do not fill groups of ``config.moe.group_size``, the
+            encoder routes them in smaller groups of whole sentences, in which experts drop other tokens.
         config: the configuration.
         steps: the largest number of tokens, the end included (T). None: ``config.target_length``.
         moe: the configuration of the decoder's MoE layers. None: as ``config.decoding_capacity_factor`` says.
@@ -178,16 +180,18 @@ def checked_steps(what: str, steps: int | None, config: TranslationConfig) -> in
 
 
 def _check_options(temperature: float, top_k: int | None, top_p: float | None, key: Any) -> None:
-    if not temperature >= 0:
-        raise ValueError(message("sample", "temperature must not be negative", repr(temperature)))
+    rule = "temperature must be a finite number of at least 0"
+    if not 0 <= number("sample", rule, temperature) < math.inf:
+        raise ValueError(message("sample", rule, repr(temperature)))
     if key is None and temperature > 0:
         raise ValueError(
             message("sample", "a key is needed to draw tokens", None, "pass sw.random.key(0), or temperature=0")
         )
     if top_k is not None:
         positive("sample", top_k=top_k)
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(message("sample", "top_p must be above 0 and at most 1", repr(top_p)))
+    rule = "top_p must be a number above 0 and at most 1"
+    if top_p is not None and not 0 < number("sample", rule, top_p) <= 1:
+        raise ValueError(message("sample", rule, repr(top_p)))
 
 
 def _allowed(logits: Any, top_k: int | None, top_p: float | None) -> Any:

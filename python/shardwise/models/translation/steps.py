@@ -15,10 +15,10 @@ import numpy as np
 
 from ... import lax, tree
 from ...annotations import shard
-from ...errors import ShardingWarning, warn
+from ...errors import ShardingWarning, described, warn
 from ...shardings.partition_spec import PartitionSpec
 from ..attention import attend, heads_of, output_of, queries_of
-from ..configs import Axes, MoEConfig, devices_along, mesh_of, users_line
+from ..configs import Axes, MoEConfig, called_with, devices_along, mesh_of, message, users_line
 from ..layers import at_least_float32, feed_forward, split_dim
 from ..moe import moe_layer
 from .config import TranslationConfig
@@ -47,7 +47,7 @@ class Prepared(NamedTuple):
 
 def prepare(params: dict[str, Any], source: Any, config: TranslationConfig, axes: Axes) -> Prepared:
     """Encode the source (B, S), and project it for the attention of every decoder layer."""
-    encoded, _, _ = encode(params, source, config, axes=axes)
+    encoded, _, _ = encode(params, source, _with_whole_groups(source, config, axes), axes=axes)
     pairs = operands_of(params["decoder"]["pairs"], encoded, axes)
     layers = [
         tree.map(lambda x: x[i], pairs[name])  # noqa: B023
@@ -56,6 +56,27 @@ def prepare(params: dict[str, Any], source: Any, config: TranslationConfig, axes
     ]
     memory = [{name: heads_of(layer["cross"], name, encoded, axes) for name in ("key", "value")} for layer in layers]
     return Prepared(layers, memory, (split_dim(source, 0, axes.groups) != config.pad)[:, None, :])
+
+
+def _with_whole_groups(source: Any, config: TranslationConfig, axes: Axes) -> TranslationConfig:
+    """A configuration whose groups the tokens of the source fill.
+
+    They are those of training if that is possible, or as many whole sentences of one device as fit into such a group.
+    """
+    (sentences, length), size = source.shape, config.moe.group_size
+    if not config.moe_layers or size is None or sentences * length % size == 0:
+        return config
+    share = _sentences_of_a_device(source, axes)
+    fitting = [count for count in range(1, share + 1) if share % count == 0 and count * length <= size]
+    size = length * max(fitting, default=1)
+    # A capacity as such warns of no empty slots, which no choice of the caller fills.
+    return replace(config, moe=replace(config.moe, group_size=size, capacity=config.moe.capacity_for(size)))
+
+
+def _sentences_of_a_device(source: Any, axes: Axes) -> int:
+    """The most sentences of a group if no two devices share one."""
+    sentences, devices = source.shape[0], devices_along(mesh_of(source), axes.groups)
+    return math.gcd(sentences, -(-sentences // devices))
 
 
 def decoding_moe(
@@ -76,16 +97,16 @@ def decoding_moe(
     Warns:
         ShardingWarning: a token has many times the slots that it fills.
     """
+    if moe is not None and not isinstance(moe, MoEConfig):
+        raise TypeError(message(what, "moe must be a MoEConfig or None", described(moe)))
     if moe is not None or not config.moe_layers:
         return moe
-    factor, sentences = config.decoding_capacity_factor, source.shape[0]
+    factor = config.decoding_capacity_factor
     if factor is None:
         size, capacity, found = beams, beams, None
         way_out = "set decoding_capacity_factor in the configuration"
     else:
-        devices = devices_along(mesh_of(source), axes.groups)
-        # The largest groups of whole sentences that no device shares with others.
-        size = beams * math.gcd(sentences, -(-sentences // devices))
+        size = beams * _sentences_of_a_device(source, axes)
         capacity = replace(config.moe, capacity=None, capacity_factor=factor).capacity_for(size)
         found = replace(config.moe, group_size=size, capacity=capacity)
         way_out = "decode more sentences at a time on each device"
@@ -177,7 +198,10 @@ class Decoder:
         return moe_layer(layer["moe"], x, self._moe, axes=self._axes, mask=live)[0]
 
     def _kept(self, x: Any) -> Any:
-        return x if self._spec is None else shard(x, self._spec)
+        if self._spec is None:
+            return x
+        with called_with("cache_spec"):
+            return shard(x, self._spec)
 
 
 def _write(stored: Any, new: Any, row: Any) -> Any:

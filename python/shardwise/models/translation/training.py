@@ -13,7 +13,7 @@ from ...control_flow import scan
 from ...errors import ShapeError
 from ...grad import value_and_grad
 from ...optim import GradientTransformation, apply_updates
-from ..configs import Axes, AxisNames, axes_of, message, positive
+from ..configs import Axes, AxisNames, axes_of, called_with, message, positive
 from ..layers import cross_entropy, split_dim
 from .checks import check_call, check_config, check_dict, check_optimizer, check_params
 from .config import TranslationConfig
@@ -124,7 +124,8 @@ def train_step(
 
             gradients, logs = scan(add, tree.map(np.zeros_like, params), rows)
             value, log = tree.map(lambda x: np.sum(x, axis=0, dtype=x.dtype), logs)
-        updates, optimizer_state = optimizer.update(gradients, state["optimizer"], params)
+        with called_with("train_step"):
+            updates, optimizer_state = optimizer.update(gradients, state["optimizer"], params)
         new = {"params": apply_updates(params, updates), "optimizer": optimizer_state, "step": state["step"] + 1}
         return new, {"loss": value, **log}
 
