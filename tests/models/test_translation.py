@@ -222,6 +222,23 @@ def test_a_dense_model_trains_and_searches_on_a_mesh_as_in_numpy() -> None:
     assert all(np.any(np.asarray(leaf) != 0) for leaf in leaves)
 
 
+def test_parameters_may_be_closed_over() -> None:
+    config = cases.small(target_length=4)
+    params = translation.init(np.random.default_rng(0), config)
+    source = cases.sentences(np.random.default_rng(1), 4, 7, 19)
+    target = source[:, :4]
+    for mesh, axes in ((sw.Mesh({"x": 1}), None), (sw.Mesh({"x": 4}), "x")):
+        run = sw.jit(lambda s, a=axes: translation.flat_beam_search(params, s, config, axes=a), mesh=mesh)
+        expected = translation.flat_beam_search(params, source, config)
+        np.testing.assert_array_equal(np.asarray(run(source).tokens), expected.tokens)
+        loss = sw.jit(lambda s, t, a=axes: translation.loss(params, s, t, config, axes=a)[0], mesh=mesh)
+        assert float(loss(source, target)) == pytest.approx(float(translation.loss(params, source, target, config)[0]))
+    decoder = models.TransformerConfig(2, models.MoEConfig(4, 8, 16))
+    weights = models.init_transformer(np.random.default_rng(0), decoder)
+    run = sw.jit(lambda tokens: models.next_token_loss(weights, tokens, decoder)[0], mesh=sw.Mesh({"x": 1}))
+    assert float(run(source)) == pytest.approx(float(models.next_token_loss(weights, source, decoder)[0]))
+
+
 # ---- precision ------------------------------------------------------------------------------------------------------
 
 

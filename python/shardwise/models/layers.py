@@ -140,8 +140,15 @@ def embedding(params: dict[str, Any], tokens: Any, *, positions: Any = None, axe
     axes = axes_of(axes)
     table, places = replicate_weight(params["table"], axes), replicate_weight(params["positions"], axes)
     tokens = split_dim(tokens, 0, axes.groups)
-    added = places[: tokens.shape[1]] if positions is None else np.take(places, positions, axis=0)
-    return split_dim(np.take(table, tokens, axis=0) + added, 0, axes.groups)
+    added = places[: tokens.shape[1]] if positions is None else _rows(places, positions)
+    return split_dim(_rows(table, tokens) + added, 0, axes.groups)
+
+
+def _rows(table: Any, indices: Any) -> Any:
+    """``table[indices]``. ``np.take`` of a NumPy array asks traced indices for their values."""
+    if isinstance(table, np.ndarray) and not isinstance(indices, np.ndarray):
+        table = np.asarray(table, like=indices)
+    return np.take(table, indices, axis=0)
 
 
 def cross_entropy(logits: Any, targets: Any, *, mask: Any = None, smoothing: float = 0.0) -> Any:
