@@ -66,6 +66,7 @@ class OpCase:
     differentiable: bool = True  # False only with the reason in the op's definition
     # where gradients at ties, zeros and infinities are tried: "NumPy" functions, the op on all "values", "family" tests
     special_points: str = "NumPy"
+    accepts: Callable[[Any], bool] | None = None  # an elementwise op: the dtypes that the specification gives it
     has_range: bool = False  # whether its rule reads a dim at other places than it is written
     peer: Callable[..., Any] | None = None  # in NumPy or SciPy, to compare times where no NumPy function records the op
 

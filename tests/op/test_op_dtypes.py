@@ -13,7 +13,7 @@ import shardwise as sw
 from shardwise import _core
 from shardwise.dtypes import is_complex, is_float, numpy_dtype
 from tests.op.cases import registry_ops
-from tests.op.catalogue.elementwise import ACCEPTED, TWO
+from tests.op.catalogue.elementwise import ACCEPTED, operand_count
 from tests.op.dtype_values import ALL_DTYPES, numbers
 from tests.support.partitioned import ONE_DEVICE, run
 
@@ -46,8 +46,7 @@ def full_name(op: str) -> str:
 def recorded(op: str, dtype: str) -> tuple[Any, list[np.ndarray]]:
     """A program of one op, and its arguments. Raises DTypeError for a dtype that the op does not accept."""
     rng = np.random.default_rng(1)
-    count = 3 if op in ("select", "clamp") else 2 if op in TWO or op == "chlo.next_after" else 1
-    arrays = [numbers((4,), dtype, rng) for _ in range(count)]
+    arrays = [numbers((4,), dtype, rng) for _ in range(operand_count(op))]
     if op == "select":
         arrays[0] = np.array([True, False, True, True])
     trace = _core.ir.Trace("op")

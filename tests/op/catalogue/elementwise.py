@@ -14,7 +14,7 @@ from scipy import special
 from shardwise import _core
 from shardwise.dtypes import is_complex, is_float, is_integer, is_signed, numpy_dtype
 from tests.op import references as ref
-from tests.op.case import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Application, OpCase
+from tests.op.case import ALL, FLOATS, INTEGERS, NUMBERS, Application, OpCase
 from tests.op.catalogue.instance import Build, Row, Table, tensor
 from tests.op.catalogue.linalg import recorded_size
 from tests.op.catalogue.values import integer_ends
@@ -36,61 +36,12 @@ def either(*kinds: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda dtype: any(kind(dtype) for kind in kinds)
 
 
+Accepts = Callable[[Any], bool]
 ANY = either(is_bool, is_integer, is_float, is_complex)
 NUMBER = either(is_integer, is_float, is_complex)
 INEXACT = either(is_float, is_complex)
 SIGNED_NUMBER = either(is_signed, is_float, is_complex)
 BITS = either(is_bool, is_integer)
-# The specification's constraints on element types. CHLO's ops are those that JAX prints.
-ACCEPTED: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("add", "multiply", "maximum", "minimum", "compare", "select", "clamp", "convert"), ANY),
-    **dict.fromkeys(("subtract", "divide", "remainder", "power", "negate"), NUMBER),
-    **dict.fromkeys(("abs", "sign"), SIGNED_NUMBER),
-    **dict.fromkeys(("and", "or", "xor", "not"), BITS),
-    **dict.fromkeys(
-        ("popcnt", "count_leading_zeros", "shift_left", "shift_right_arithmetic", "shift_right_logical"), is_integer
-    ),
-    **dict.fromkeys(
-        ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "is_finite", "reduce_precision"), is_float
-    ),
-    **dict.fromkeys(
-        (
-            "atan2", "cbrt", "cosine", "exponential", "exponential_minus_one", "imag", "log", "log_plus_one",
-            "logistic", "real", "rsqrt", "sine", "sqrt", "tan", "tanh",
-        ),
-        INEXACT,
-    ),
-    "complex": lambda dtype: dtype in (np.float32, np.float64),
-    **dict.fromkeys(
-        (
-            "chlo.acos", "chlo.acosh", "chlo.asin", "chlo.asinh", "chlo.atan", "chlo.atanh", "chlo.conj", "chlo.cosh",
-            "chlo.sinh", "chlo.tan",
-        ),
-        INEXACT,
-    ),
-    "chlo.square": NUMBER,
-    **dict.fromkeys(
-        (
-            "chlo.digamma", "chlo.erf", "chlo.erf_inv", "chlo.erfc", "chlo.is_inf", "chlo.is_neg_inf",
-            "chlo.is_pos_inf", "chlo.lgamma", "chlo.polygamma", "chlo.zeta",
-        ),
-        is_float,
-    ),
-    "chlo.mulhi": is_integer,
-    "chlo._asin_acos_kernel": is_complex,
-}  # fmt: skip
-TWO = {
-    "add", "multiply", "maximum", "minimum", "compare", "subtract", "divide", "remainder", "power", "and", "or", "xor",
-    "shift_left", "shift_right_arithmetic", "shift_right_logical", "atan2", "complex", "chlo.polygamma", "chlo.zeta",
-    "chlo.mulhi",
-}  # fmt: skip
-
-
-def accepted_by(op: str) -> tuple[str, ...]:
-    """The dtypes of an op of the table, in the order of the registry."""
-    return tuple(dtype for dtype in ALL_DTYPES if ACCEPTED[op](numpy_dtype(dtype)))
-
-
 # ---- cases -----------------------------------------------------------------------------------------------------------
 
 
@@ -98,16 +49,17 @@ def pointwise_cases(count: int, reference: Reference) -> Callable[[int, str], li
     return lambda n, dtype: [Application(((n, 3),) * count, reference)]
 
 
-def unary_exact(name: str, reference: Reference, dtypes: tuple[str, ...], **options: Any) -> OpCase:
-    return OpCase(name, dtypes, pointwise_cases(1, ref.in_float32(reference)), extreme, **options)
+def exact(count: int, name: str, reference: Reference, accepts: Accepts, **options: Any) -> OpCase:
+    dtypes = tuple(dtype for dtype in ALL if accepts(numpy_dtype(dtype)))
+    return OpCase(name, dtypes, pointwise_cases(count, ref.in_float32(reference)), extreme, accepts=accepts, **options)
 
 
-def unary_ulps(name: str, reference: Reference, domain: tuple[float, float], ulps: float = 2, **options: Any) -> OpCase:
-    return OpCase(name, FLOATS, pointwise_cases(1, reference), within(*domain), "ulps", ulps, **options)
+def rounded(name: str, reference: Reference, draw: Any, ulps: float = 2, count: int = 1, **options: Any) -> OpCase:
+    options = {"kind": "ulps", "accepts": INEXACT, **options}
+    return OpCase(name, FLOATS, pointwise_cases(count, reference), draw, ulps=ulps, **options)
 
 
-def binary_exact(name: str, reference: Reference, dtypes: tuple[str, ...], **options: Any) -> OpCase:
-    return OpCase(name, dtypes, pointwise_cases(2, ref.in_float32(reference)), extreme, **options)
+unary_exact, binary_exact = partial(exact, 1), partial(exact, 2)
 
 
 def power_cases(n: int, dtype: str) -> list[Application]:
@@ -207,144 +159,161 @@ def asin_acos_kernel_cases(n: int, dtype: str) -> list[Application]:
     return [Application(((n, 3),), reference, record=record)]
 
 
-L = ref.in_long_double
+L, F64 = ref.in_long_double, ref.in_float64
 UNARY = [
-    unary_exact("stablehlo.real", np.real, FLOATS, special_points="family"),
-    unary_exact("stablehlo.imag", np.zeros_like, FLOATS, special_points="family"),
-    unary_exact("stablehlo.abs", np.abs, FLOATS + SIGNED),
-    unary_exact("stablehlo.negate", np.negative, NUMBERS),
-    unary_exact("stablehlo.sign", ref.sign, FLOATS + SIGNED, differentiable=False),
-    unary_exact("stablehlo.ceil", np.ceil, FLOATS, differentiable=False),
-    unary_exact("stablehlo.floor", np.floor, FLOATS, differentiable=False),
+    unary_exact("stablehlo.real", np.real, INEXACT, special_points="family"),
+    unary_exact("stablehlo.imag", np.zeros_like, INEXACT, special_points="family"),
+    unary_exact("stablehlo.abs", np.abs, SIGNED_NUMBER),
+    unary_exact("stablehlo.negate", np.negative, NUMBER),
+    unary_exact("stablehlo.sign", ref.sign, SIGNED_NUMBER, differentiable=False),
+    unary_exact("stablehlo.ceil", np.ceil, is_float, differentiable=False),
+    unary_exact("stablehlo.floor", np.floor, is_float, differentiable=False),
     unary_exact(
         "stablehlo.round_nearest_afz",
         ref.round_nearest_afz,
-        FLOATS,
+        is_float,
         differentiable=False,
         peer=lambda x: np.trunc(x + np.copysign(0.5, x)),
     ),
-    unary_exact("stablehlo.round_nearest_even", np.rint, FLOATS, differentiable=False),
-    unary_exact("stablehlo.is_finite", np.isfinite, FLOATS, differentiable=False),
-    unary_exact("stablehlo.not", np.invert, (*INTEGERS, "bool"), differentiable=False),
-    unary_exact("stablehlo.popcnt", ref.popcnt, INTEGERS, differentiable=False),
-    unary_exact("stablehlo.count_leading_zeros", ref.count_leading_zeros, INTEGERS, differentiable=False),
-    unary_exact("chlo.square", lambda x: x * x, NUMBERS, special_points="values"),
-    OpCase("stablehlo.sqrt", FLOATS, pointwise_cases(1, ref.in_float32(np.sqrt)), within(0, 9)),
-    unary_ulps(
+    unary_exact("stablehlo.round_nearest_even", np.rint, is_float, differentiable=False),
+    unary_exact("stablehlo.is_finite", np.isfinite, is_float, differentiable=False),
+    unary_exact("stablehlo.not", np.invert, BITS, differentiable=False),
+    unary_exact("stablehlo.popcnt", ref.popcnt, is_integer, differentiable=False),
+    unary_exact("stablehlo.count_leading_zeros", ref.count_leading_zeros, is_integer, differentiable=False),
+    unary_exact("chlo.square", lambda x: x * x, NUMBER, special_points="values"),
+    OpCase("stablehlo.sqrt", FLOATS, pointwise_cases(1, ref.in_float32(np.sqrt)), within(0, 9), accepts=INEXACT),
+    rounded(
         "stablehlo.rsqrt",
         L(lambda x: 1 / np.sqrt(x)),
-        (0.01, 9),
+        within(0.01, 9),
         special_points="values",
         peer=lambda x: 1 / np.sqrt(x),
     ),
-    unary_ulps("stablehlo.cbrt", L(np.cbrt), (-9, 9)),
-    unary_ulps("stablehlo.exponential", L(np.exp), (-9, 9)),
-    unary_ulps("stablehlo.exponential_minus_one", L(np.expm1), (-3, 3)),
-    unary_ulps("stablehlo.log", L(np.log), (0.01, 9)),
-    unary_ulps("stablehlo.log_plus_one", L(np.log1p), (-0.9, 3)),
-    unary_ulps(
-        "stablehlo.logistic", L(lambda x: 1 / (1 + np.exp(-x))), (-9, 9), 4, special_points="values", peer=special.expit
+    rounded("stablehlo.cbrt", L(np.cbrt), within(-9, 9)),
+    rounded("stablehlo.exponential", L(np.exp), within(-9, 9)),
+    rounded("stablehlo.exponential_minus_one", L(np.expm1), within(-3, 3)),
+    rounded("stablehlo.log", L(np.log), within(0.01, 9)),
+    rounded("stablehlo.log_plus_one", L(np.log1p), within(-0.9, 3)),
+    rounded(
+        "stablehlo.logistic",
+        L(lambda x: 1 / (1 + np.exp(-x))),
+        within(-9, 9),
+        4,
+        special_points="values",
+        peer=special.expit,
     ),
-    unary_ulps("stablehlo.sine", L(np.sin), (-9, 9)),
-    unary_ulps("stablehlo.cosine", L(np.cos), (-9, 9)),
-    unary_ulps("stablehlo.tan", L(np.tan), (-1.4, 1.4)),
-    unary_ulps("stablehlo.tanh", L(np.tanh), (-4, 4)),
-    unary_ulps("chlo.sinh", L(np.sinh), (-4, 4)),
-    unary_ulps("chlo.cosh", L(np.cosh), (-4, 4)),
-    unary_ulps("chlo.asin", L(np.arcsin), (-1, 1)),
-    unary_ulps("chlo.acos", L(np.arccos), (-1, 1)),
-    unary_ulps("chlo.atan", L(np.arctan), (-9, 9)),
-    unary_ulps("chlo.asinh", L(np.arcsinh), (-9, 9)),
-    unary_ulps("chlo.acosh", L(np.arccosh), (1.01, 9)),
-    unary_ulps("chlo.atanh", L(np.arctanh), (-0.95, 0.95)),
-    unary_ulps("chlo.erf", ref.from_math(math.erf), (-3, 3), special_points="values", peer=special.erf),
-    unary_ulps("chlo.erfc", ref.from_math(math.erfc), (-3, 5), 4, special_points="values", peer=special.erfc),
-    OpCase(
+    rounded("stablehlo.sine", L(np.sin), within(-9, 9)),
+    rounded("stablehlo.cosine", L(np.cos), within(-9, 9)),
+    rounded("stablehlo.tan", L(np.tan), within(-1.4, 1.4)),
+    rounded("stablehlo.tanh", L(np.tanh), within(-4, 4)),
+    rounded("chlo.sinh", L(np.sinh), within(-4, 4)),
+    rounded("chlo.cosh", L(np.cosh), within(-4, 4)),
+    rounded("chlo.asin", L(np.arcsin), within(-1, 1)),
+    rounded("chlo.acos", L(np.arccos), within(-1, 1)),
+    rounded("chlo.atan", L(np.arctan), within(-9, 9)),
+    rounded("chlo.asinh", L(np.arcsinh), within(-9, 9)),
+    rounded("chlo.acosh", L(np.arccosh), within(1.01, 9)),
+    rounded("chlo.atanh", L(np.arctanh), within(-0.95, 0.95)),
+    rounded(
+        "chlo.erf", ref.from_math(math.erf), within(-3, 3), special_points="values", peer=special.erf, accepts=is_float
+    ),
+    rounded(
+        "chlo.erfc",
+        ref.from_math(math.erfc),
+        within(-3, 5),
+        4,
+        special_points="values",
+        peer=special.erfc,
+        accepts=is_float,
+    ),
+    rounded(
         "chlo.lgamma",
-        FLOATS,
-        pointwise_cases(1, ref.from_math(math.lgamma)),
+        ref.from_math(math.lgamma),
         within(-4, 20),
-        "magnitude",
-        2,
+        kind="magnitude",
+        accepts=is_float,
         gradient_draw=within(0.5, 6),
         special_points="values",
         peer=special.gammaln,
     ),
-    OpCase("stablehlo.convert", ALL, convert_cases, extreme, gradient_dtype="float32"),
+    OpCase("stablehlo.convert", ALL, convert_cases, extreme, gradient_dtype="float32", accepts=ANY),
     OpCase("stablehlo.bitcast_convert", ALL[:-1], bitcast_cases, extreme, differentiable=False),
-    OpCase("stablehlo.reduce_precision", FLOATS, reduce_precision_cases, extreme),
+    OpCase("stablehlo.reduce_precision", FLOATS, reduce_precision_cases, extreme, accepts=is_float),
 ]
 BINARY = [
-    OpCase("stablehlo.complex", ("float32", "float64"), complex_cases, plain, "ulps", 2, special_points="family"),
-    binary_exact("stablehlo.add", np.add, ALL),
-    binary_exact("stablehlo.subtract", np.subtract, NUMBERS),
-    binary_exact("stablehlo.multiply", np.multiply, ALL),
-    binary_exact("stablehlo.divide", ref.divide, NUMBERS, gradient_draw=within(0.5, 3)),
-    binary_exact("stablehlo.remainder", ref.remainder, NUMBERS, gradient_draw=within(0.5, 3)),
-    OpCase("stablehlo.power", NUMBERS, power_cases, within(0.1, 3), "ulps", 2),
-    OpCase("stablehlo.atan2", FLOATS, pointwise_cases(2, L(np.arctan2)), plain, "ulps", 2),
-    binary_exact("stablehlo.maximum", ref.maximum, ALL),
-    binary_exact("stablehlo.minimum", ref.minimum, ALL),
-    binary_exact("stablehlo.and", np.bitwise_and, (*INTEGERS, "bool"), differentiable=False),
-    binary_exact("stablehlo.or", np.bitwise_or, (*INTEGERS, "bool"), differentiable=False),
-    binary_exact("stablehlo.xor", np.bitwise_xor, (*INTEGERS, "bool"), differentiable=False),
-    binary_exact("stablehlo.shift_left", ref.shift_left, INTEGERS, differentiable=False),
-    binary_exact("stablehlo.shift_right_arithmetic", ref.shift_right_arithmetic, INTEGERS, differentiable=False),
-    binary_exact("stablehlo.shift_right_logical", ref.shift_right_logical, INTEGERS, differentiable=False),
-    OpCase("stablehlo.compare", ALL, compare_cases, extreme, differentiable=False),
-    OpCase("stablehlo.select", ALL, select_cases, extreme),
-    OpCase("stablehlo.clamp", NUMBERS, clamp_cases, extreme),
+    OpCase(
+        "stablehlo.complex",
+        ("float32", "float64"),
+        complex_cases,
+        plain,
+        "ulps",
+        2,
+        special_points="family",
+        accepts=lambda dtype: dtype in (np.float32, np.float64),
+    ),
+    binary_exact("stablehlo.add", np.add, ANY),
+    binary_exact("stablehlo.subtract", np.subtract, NUMBER),
+    binary_exact("stablehlo.multiply", np.multiply, ANY),
+    binary_exact("stablehlo.divide", ref.divide, NUMBER, gradient_draw=within(0.5, 3)),
+    binary_exact("stablehlo.remainder", ref.remainder, NUMBER, gradient_draw=within(0.5, 3)),
+    OpCase("stablehlo.power", NUMBERS, power_cases, within(0.1, 3), "ulps", 2, accepts=NUMBER),
+    rounded("stablehlo.atan2", L(np.arctan2), plain, count=2),
+    binary_exact("stablehlo.maximum", ref.maximum, ANY),
+    binary_exact("stablehlo.minimum", ref.minimum, ANY),
+    binary_exact("stablehlo.and", np.bitwise_and, BITS, differentiable=False),
+    binary_exact("stablehlo.or", np.bitwise_or, BITS, differentiable=False),
+    binary_exact("stablehlo.xor", np.bitwise_xor, BITS, differentiable=False),
+    binary_exact("stablehlo.shift_left", ref.shift_left, is_integer, differentiable=False),
+    binary_exact("stablehlo.shift_right_arithmetic", ref.shift_right_arithmetic, is_integer, differentiable=False),
+    binary_exact("stablehlo.shift_right_logical", ref.shift_right_logical, is_integer, differentiable=False),
+    OpCase("stablehlo.compare", ALL, compare_cases, extreme, differentiable=False, accepts=ANY),
+    OpCase("stablehlo.select", ALL, select_cases, extreme, accepts=ANY),
+    OpCase("stablehlo.clamp", NUMBERS, clamp_cases, extreme, accepts=ANY),
 ]
-OF_CHLO = [
-    OpCase(
-        "chlo.erf_inv",
-        FLOATS,
-        pointwise_cases(1, ref.in_float64(special.erfinv)),
-        within(-0.98, 0.98),
-        "ulps",
-        8,
-        peer=special.erfinv,
-    ),
-    OpCase(
-        "chlo.bessel_i1e",
-        FLOATS,
-        pointwise_cases(1, ref.in_float64(special.i1e)),
-        within(-20, 20),
-        "ulps",
-        8,
-        peer=special.i1e,
-    ),
-    OpCase(
+CHLO = [
+    rounded("chlo.erf_inv", F64(special.erfinv), within(-0.98, 0.98), 8, accepts=is_float, peer=special.erfinv),
+    rounded("chlo.bessel_i1e", F64(special.i1e), within(-20, 20), 8, accepts=None, peer=special.i1e),
+    rounded(
         "chlo.digamma",
-        FLOATS,
-        pointwise_cases(1, ref.in_float64(special.digamma)),
+        F64(special.digamma),
         within(0.2, 20),
-        "magnitude",
         16,
+        kind="magnitude",
+        accepts=is_float,
         peer=special.digamma,
     ),
-    OpCase("chlo.polygamma", FLOATS, pointwise_cases(2, ref.in_float64(ref.polygamma)), whole_numbers, "magnitude", 16),
-    OpCase(
-        "chlo.zeta",
-        FLOATS,
-        pointwise_cases(2, ref.in_float64(special.zeta)),
-        within(1.5, 5),
-        "magnitude",
-        16,
-        peer=special.zeta,
+    rounded("chlo.polygamma", F64(ref.polygamma), whole_numbers, 16, 2, kind="magnitude", accepts=is_float),
+    rounded(
+        "chlo.zeta", F64(special.zeta), within(1.5, 5), 16, 2, kind="magnitude", accepts=is_float, peer=special.zeta
     ),
     OpCase(
         "chlo.next_after", FLOATS, pointwise_cases(2, ref.next_after), extreme, differentiable=False, peer=np.nextafter
     ),
-    OpCase("chlo.mulhi", INTEGERS, pointwise_cases(2, ref.high_half), extreme, differentiable=False),
-    OpCase("chlo._asin_acos_kernel", ("float64",), asin_acos_kernel_cases, within(-0.9, 0.9), "ulps", 4),
-    OpCase("chlo.tan", FLOATS, pointwise_cases(1, L(np.tan)), within(-1.4, 1.4), "ulps", 2),
-    OpCase("chlo.conj", FLOATS, pointwise_cases(1, lambda x: x), extreme),
-    OpCase("chlo.is_inf", FLOATS, pointwise_cases(1, np.isinf), extreme, differentiable=False),
-    OpCase("chlo.is_pos_inf", FLOATS, pointwise_cases(1, lambda x: x == np.inf), extreme, differentiable=False),
-    OpCase("chlo.is_neg_inf", FLOATS, pointwise_cases(1, lambda x: x == -np.inf), extreme, differentiable=False),
+    OpCase(
+        "chlo.mulhi", INTEGERS, pointwise_cases(2, ref.high_half), extreme, differentiable=False, accepts=is_integer
+    ),
+    OpCase(
+        "chlo._asin_acos_kernel", ("float64",), asin_acos_kernel_cases, within(-0.9, 0.9), "ulps", 4, accepts=is_complex
+    ),
+    rounded("chlo.tan", L(np.tan), within(-1.4, 1.4)),
+    unary_exact("chlo.conj", lambda x: x, INEXACT),
+    unary_exact("chlo.is_inf", np.isinf, is_float, differentiable=False),
+    unary_exact("chlo.is_pos_inf", lambda x: x == np.inf, is_float, differentiable=False),
+    unary_exact("chlo.is_neg_inf", lambda x: x == -np.inf, is_float, differentiable=False),
 ]
-CASES: list[OpCase] = [*UNARY, *BINARY, *OF_CHLO]
+CASES: list[OpCase] = [*UNARY, *BINARY, *CHLO]
+# The specification's constraints on element types. CHLO's ops are those that JAX prints.
+ACCEPTED = {case.name.removeprefix("stablehlo."): case.accepts for case in CASES if case.accepts}
+
+
+def accepted_by(op: str) -> tuple[str, ...]:
+    """The dtypes of an op of the table, in the order of the registry."""
+    return tuple(dtype for dtype in ALL_DTYPES if ACCEPTED[op](numpy_dtype(dtype)))
+
+
+def operand_count(op: str) -> int:
+    case = next(case for case in CASES if case.name == full_name(op))
+    return len(case.applications(1, case.dtypes[0])[0].shapes)
 
 
 # ---- random instances ------------------------------------------------------------------------------------------------
@@ -396,8 +365,7 @@ def compare_elementwise(b: Build, op: str) -> None:
 
 def operands_of(b: Build, op: str, shape: Shape) -> list[np.ndarray[Any, Any]]:
     """Arrays for an op, most of them in its domain."""
-    count = 2 if op in TWO or op == "chlo.next_after" else 1
-    arrays = [b.wild(shape) for _ in range(count)]
+    arrays = [b.wild(shape) for _ in range(operand_count(op))]
     to = numpy_dtype(b.dtype)
     if op.startswith("shift_"):
         amounts = b.rng.integers(0, width_of(b.dtype) + 2, shape)
