@@ -10,42 +10,28 @@ from __future__ import annotations
 
 from shardwise import _core
 from tests.op.case import Application, OpCase
-from tests.op.catalogue import CASES
+from tests.op.catalogue import CASES, collectives
 
 __all__ = ["CASES", "COMPOSED", "Application", "OpCase", "registry_ops"]
 
 DEFINITIONS = {op.name: op for op in _core.ir.all_ops()}
 COMPOSED = [case for case in CASES if DEFINITIONS[case.name].composed]  # of ops that other ops make up
 
-# Ops that have no row: they say how values are placed, not what they are. The programs of test_random_programs and
+# Ops without a case: they place values and compute nothing. The programs of test_random_programs and
 # every resharding in test_matrix run them.
 PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
 # Ops that refer to functions of the module, which a trace does not have: test_composites and test_calls.
 OF_FUNCTIONS = {"func.call", "stablehlo.composite"}
-# Ops made of ops that have no kernel: test_convolution, test_scans.
 # Ops of one device in a manual region, and tokens: test_manual_regions.
-OF_DEVICES = {
-    "shardwise.match_varying",
-    "shardwise.vary",
-    "stablehlo.after_all",
-    "stablehlo.all_gather",
-    "stablehlo.all_reduce",
-    "stablehlo.all_to_all",
-    "stablehlo.collective_broadcast",
-    "stablehlo.collective_permute",
-    "stablehlo.create_token",
-    "stablehlo.cross-replica-sum",
-    "stablehlo.partition_id",
-    "stablehlo.reduce_scatter",
-    "stablehlo.replica_id",
-}
+OF_DEVICES = {*collectives.DRAWS, "shardwise.match_varying", "shardwise.vary"}
+# Ops made of ops that have no kernel: test_convolution, test_scans.
 OF_OTHERS_WITHOUT_KERNEL = {"stablehlo.dynamic_conv", "chlo.scan"} | OF_DEVICES
 # Ops whose regions are programs: test_control_flow.
 CONTROL_FLOW = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 
 
 def registry_ops() -> list[_core.ir.OpDefinition]:
-    """The ops that must have a row: those that run."""
+    """The ops that must have a case: those that run."""
     others = OF_FUNCTIONS | CONTROL_FLOW | OF_OTHERS_WITHOUT_KERNEL
     return [
         op

@@ -13,7 +13,7 @@ import shardwise as sw
 from shardwise import _core
 from shardwise.dtypes import is_complex, is_float, numpy_dtype
 from tests.op.cases import registry_ops
-from tests.op.catalogue.elementwise import ACCEPTED, operand_count
+from tests.op.catalogue.elementwise import ACCEPTED, full_name, operand_count
 from tests.op.dtype_values import ALL_DTYPES, numbers
 from tests.support.partitioned import ONE_DEVICE, run
 
@@ -37,10 +37,6 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
     "reduce_precision": {"exponent_bits": np.int32(5), "mantissa_bits": np.int32(7)},
 }
 DECLARED = {"convert": "float32"}
-
-
-def full_name(op: str) -> str:
-    return op if op.startswith("chlo.") else "stablehlo." + op
 
 
 def recorded(op: str, dtype: str) -> tuple[Any, list[np.ndarray]]:

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.op.case import OpCase
-from tests.op.catalogue.instance import Build, Row, Table, tensor
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, tensor
 from tests.op.catalogue.scalar_regions import combiner
 from tests.op.dtype_values import ALL_DTYPES, NARROW_FLOATS, NARROW_INTEGERS
 
-EVERY = tuple(ALL_DTYPES)
 WIDE = tuple(d for d in ALL_DTYPES if d not in NARROW_FLOATS)
 ALONE = "dense<0> : tensor<1x1xi64>"
 TOKEN = "!stablehlo.token"

@@ -11,12 +11,11 @@ import numpy as np
 from tests.conformance.stablehlo.ops.xla import BELOW_FLOAT8
 from tests.op import references as ref
 from tests.op.case import NUMBERS, Application, OpCase
-from tests.op.catalogue.instance import Build, Row, Table, ints, tensor
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, ints, tensor
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX, NARROW_FLOATS
 from tests.op.inputs import dtype_of, plain
 from tests.op.references import Array
 
-EVERY = tuple(ALL_DTYPES)
 SIMPLE = tuple(d for d in ALL_DTYPES if d not in NARROW_FLOATS)
 
 

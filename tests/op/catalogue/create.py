@@ -10,12 +10,11 @@ import numpy as np
 from shardwise.dtypes import is_complex, is_float, is_integer, numpy_dtype
 from tests.op import references as ref
 from tests.op.case import ALL, NUMBERS, Application, OpCase
-from tests.op.catalogue.instance import Build, Row, Table, tensor
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, tensor
 from tests.op.catalogue.values import integer_ends
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX, bits_of, mlir_name, width_of
 from tests.op.inputs import Shape, dtype_of, plain
 
-EVERY = tuple(ALL_DTYPES)
 COUNTED = tuple(d for d in ALL_DTYPES if d != "bool")
 
 

@@ -12,7 +12,7 @@ from shardwise import _core
 from tests.op import references as ref
 from tests.op.case import ALL, NUMBERS, Application, OpCase
 from tests.op.catalogue.indexing import gather_numbers, indices, places, random_indices
-from tests.op.catalogue.instance import Build, Row, Table, ints
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, ints
 from tests.op.catalogue.layout import broadcast_shapes, reshaped
 from tests.op.catalogue.slicing import pads, slice_bounds
 from tests.op.dtype_values import ALL_DTYPES
@@ -20,7 +20,6 @@ from tests.op.indexing_references import Numbers, gather
 from tests.op.inputs import Shape, dtype_of, extreme, plain
 from tests.op.references import Array
 
-EVERY = tuple(ALL_DTYPES)
 COUNTED = tuple(d for d in ALL_DTYPES if d != "bool")
 Struct = _core.ir.Struct
 

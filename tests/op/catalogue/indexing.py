@@ -14,15 +14,13 @@ import numpy as np
 from shardwise import _core
 from shardwise.dtypes import is_complex, is_float, numpy_dtype
 from tests.op.case import ALL, INTEGERS, NUMBERS, Application, OpCase
-from tests.op.catalogue.instance import Build, Row, Table, ints
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, ints
 from tests.op.catalogue.scalar_regions import combiner, replacement
-from tests.op.dtype_values import ALL_DTYPES
 from tests.op.indexing_references import Numbers, gather, gather_part, scatter, scatter_part
 from tests.op.inputs import Shape, extreme, near_one, plain
 from tests.op.references import Array
 
 Struct = _core.ir.Struct
-EVERY = tuple(ALL_DTYPES)
 INDEX_DTYPES = ("int32", "int64", "uint32", "int8", "uint8")
 
 

@@ -20,10 +20,11 @@ import numpy as np
 from shardwise.dtypes import numpy_dtype
 from tests.op.catalogue import values
 from tests.op.catalogue.values import Array, Shape
-from tests.op.dtype_values import mlir_name
+from tests.op.dtype_values import ALL_DTYPES, mlir_name
 
 Type = tuple[Shape, str]  # shape, dtype
 LAPACK_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+EVERY = tuple(ALL_DTYPES)
 LOCAL_NAME = re.compile(r"%([A-Za-z]\w*)")
 
 

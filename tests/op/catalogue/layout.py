@@ -9,12 +9,8 @@ import numpy as np
 
 from tests.op import references as ref
 from tests.op.case import ALL, Application, OpCase
-from tests.op.catalogue.instance import Build, Row, Table, ints
-from tests.op.dtype_values import ALL_DTYPES
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, ints
 from tests.op.inputs import Shape, plain
-
-EVERY = tuple(ALL_DTYPES)
-
 
 # ---- cases -----------------------------------------------------------------------------------------------------------
 

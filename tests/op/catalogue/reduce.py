@@ -16,7 +16,7 @@ from shardwise.dtypes import is_float, is_inexact, numpy_dtype
 from tests.op import references as ref
 from tests.op.batch_norm_references import EPSILON, grad, inference, training
 from tests.op.case import ALL, FLOATS, INTEGERS, Application, OpCase
-from tests.op.catalogue.instance import Build, Row, Table, ints
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, ints
 from tests.op.catalogue.scalar_regions import combiner
 from tests.op.catalogue.values import integer_ends
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX
@@ -226,7 +226,6 @@ CASES: list[OpCase] = [
 # ---- random instances ------------------------------------------------------------------------------------------------
 
 
-EVERY = tuple(ALL_DTYPES)
 ANY_FLOAT = tuple(d for d in ALL_DTYPES if is_float(numpy_dtype(d)))
 
 

@@ -11,12 +11,10 @@ import numpy as np
 from shardwise.dtypes import numpy_dtype
 from tests.op import references as ref
 from tests.op.case import ALL, Application, OpCase
-from tests.op.catalogue.instance import Build, Row, Table, ints
-from tests.op.dtype_values import ALL_DTYPES
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, ints
 from tests.op.inputs import Shape, plain
 from tests.op.references import Array, Reference
 
-EVERY = tuple(ALL_DTYPES)
 INDEX_DTYPES = ("int32", "int64", "uint8", "int8", "uint32")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from shardwise import _core
 from shardwise.dtypes import is_float, is_inexact, is_signed, numpy_dtype
 from tests.op.case import ALL, NUMBERS, Application, OpCase
-from tests.op.catalogue.instance import Build, Row, Table
+from tests.op.catalogue.instance import EVERY, Build, Row, Table
 from tests.op.catalogue.scalar_regions import FORMS, comparator
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX
 from tests.op.inputs import Shape, dtype_of, extreme, plain
@@ -137,7 +137,6 @@ CASES: list[OpCase] = [
 # ---- random instances ------------------------------------------------------------------------------------------------
 
 
-EVERY = tuple(ALL_DTYPES)
 TOTALLY_ORDERED = ("float32", "float64", *COMPLEX)
 ORDERED = tuple(d for d in ALL_DTYPES if d not in COMPLEX)
 

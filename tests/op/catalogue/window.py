@@ -14,7 +14,7 @@ from shardwise import _core
 from shardwise.dtypes import is_float, is_inexact, is_signed, numpy_dtype
 from tests.op import references as ref, window_references
 from tests.op.case import ALL, FLOATS, INTEGERS, Application, OpCase
-from tests.op.catalogue.instance import Build, Row, Table, dense_ints, ints, tensor
+from tests.op.catalogue.instance import EVERY, Build, Row, Table, dense_ints, ints, tensor
 from tests.op.catalogue.reduce import combiners, compare_combined, drawn, neutral
 from tests.op.catalogue.scalar_regions import combiner, comparison
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX
@@ -170,7 +170,6 @@ CASES: list[OpCase] = [
 # ---- random instances ------------------------------------------------------------------------------------------------
 
 
-EVERY = tuple(ALL_DTYPES)
 ORDERED = tuple(d for d in ALL_DTYPES if d not in COMPLEX)
 
 
