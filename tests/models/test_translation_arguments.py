@@ -134,27 +134,20 @@ def test_all_parameters_are_looked_at() -> None:
     assert float(shorter) == float(loss(PARAMS)[0])
 
 
-NOT_NUMBERS = ["a", True, [0.5], float("nan")]
 NUMBERS: dict[str, Any] = {
-    "flat_beam_search: alpha must be a finite number": lambda x: flat(alpha=x),
-    "flat_beam_search: gap must be a number of at least 0": lambda x: flat(gap=x),
-    "sample: temperature must be a finite number of at least 0": lambda x: draw(temperature=x),
-    "TranslationConfig: dropout must be a number from 0 to below 1": lambda x: replace(CONFIG, dropout=x),
-    "TranslationConfig: label_smoothing must be a number from 0 to below 1": lambda x: replace(
-        CONFIG, label_smoothing=x
-    ),
-    "TranslationConfig: aux_weight must be a number of at least 0": lambda x: replace(CONFIG, aux_weight=x),
-    "MoEConfig: capacity_factor must be a positive number": lambda x: models.MoEConfig(4, 8, 8, capacity_factor=x),
-    "TransformerConfig: aux_weight must be a number of at least 0": lambda x: models.TransformerConfig(
-        2, CONFIG.moe, aux_weight=x
-    ),
+    "flat_beam_search: alpha must": lambda x: flat(alpha=x),
+    "flat_beam_search: gap must": lambda x: flat(gap=x),
+    "sample: temperature must": lambda x: draw(temperature=x),
+    "TranslationConfig: dropout must": lambda x: replace(CONFIG, dropout=x),
+    "TranslationConfig: label_smoothing must": lambda x: replace(CONFIG, label_smoothing=x),
+    "TranslationConfig: aux_weight must": lambda x: replace(CONFIG, aux_weight=x),
+    "MoEConfig: capacity_factor must": lambda x: models.MoEConfig(4, 8, 8, capacity_factor=x),
+    "TransformerConfig: aux_weight must": lambda x: models.TransformerConfig(2, CONFIG.moe, aux_weight=x),
 }
 OR_NONE: dict[str, Any] = {
-    "flat_beam_search: eos_margin must be a number of at least 0": lambda x: flat(eos_margin=x),
-    "sample: top_p must be a number above 0 and at most 1": lambda x: draw(top_p=x),
-    "TranslationConfig: decoding_capacity_factor must be a positive number": lambda x: replace(
-        CONFIG, decoding_capacity_factor=x
-    ),
+    "flat_beam_search: eos_margin must": lambda x: flat(eos_margin=x),
+    "sample: top_p must": lambda x: draw(top_p=x),
+    "TranslationConfig: decoding_capacity_factor must": lambda x: replace(CONFIG, decoding_capacity_factor=x),
 }
 
 
@@ -167,16 +160,22 @@ def draw(**options: Any) -> Any:
 
 
 @pytest.mark.parametrize("text", [*NUMBERS, *OR_NONE])
-@pytest.mark.parametrize("value", NOT_NUMBERS)
+@pytest.mark.parametrize("value", ["a", True, [0.5]])
 def test_options_must_be_numbers(text: str, value: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=rf"^{text}, got .* \(at .*test_translation_arguments"):
+    with pytest.raises(TypeError, match=rf"^{text} be a number, got .* \(at .*test_translation_arguments"):
         {**NUMBERS, **OR_NONE}[text](value)
 
 
 @pytest.mark.parametrize("text", NUMBERS)
 def test_some_options_may_not_be_none(text: str) -> None:
-    with pytest.raises(TypeError, match=rf"^{text}, got NoneType None \(at .*test_translation_arguments"):
+    with pytest.raises(TypeError, match=rf"^{text} be a number, got NoneType None \(at .*test_translation_arguments"):
         NUMBERS[text](None)
+
+
+@pytest.mark.parametrize("text", [*NUMBERS, *OR_NONE])
+def test_nan_is_out_of_range(text: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{text} .*, got nan \(at .*test_translation_arguments"):
+        {**NUMBERS, **OR_NONE}[text](float("nan"))
 
 
 def test_configurations_dtypes_and_layouts_are_refused_at_the_callers_line() -> None:
@@ -206,7 +205,7 @@ def test_configurations_dtypes_and_layouts_are_refused_at_the_callers_line() -> 
          lambda: greedy(PARAMS, SOURCE, CONFIG, moe="einsum")),
         (sw.ShapeError, "greedy: source must have at least one sentence of at least one token, got int64[2, 0]",
          lambda: greedy(PARAMS, SOURCE[:, :0], CONFIG)),
-        (sw.ShardingError, "axes: an axis must be of the mesh, got 'z'; use one of 'x'", lambda: on_mesh(axes="z")),
+        (sw.ShardingError, 'split: an axis must be of mesh @mesh, got "z"; use one of "x"', lambda: on_mesh(axes="z")),
         (sw.ShardingError, "cache_spec: a spec for 4 dims must have at most 4 entries, got ",
          lambda: on_mesh(cache_spec=sw.P("x", None, None, None, None))),
         (ValueError, "train_step: the state must be one of this chain, got a state of 2 parts for 5 ",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from .configs import Axes, AxisNames, axes_of, message
+from .checks import check_floats, check_keys, check_mask
+from .configs import Axes, AxisNames, axes_of, called_with, message
 from .layers import as_operand, at_least_float32, dropout, einsum, number_like, shard_weight, softmax, split_dim
 
 __all__ = ["attend", "attention", "heads_of", "output_of", "queries_of"]
@@ -45,6 +46,14 @@ def attention(
 
     Source: GShard, section 2.1; Vaswani et al. 2017, section 3.2.
     """
+    check_keys("attention", "params", params, ("query", "key", "value", "output"))
+    seen = x if memory is None else memory
+    for name, value in (("x", x), ("memory", seen)):
+        check_floats("attention", name, value, "GSM" if name == "x" else "GTM")
+    if seen.shape[0] != x.shape[0]:
+        got = f"{seen.shape[0]} and {x.shape[0]}"
+        raise ShapeError(message("attention", "memory must have the groups of x", got))
+    check_mask("attention", mask, "(G, T)", seen.shape[:2])
     axes = axes_of(axes)
     x = split_dim(x, 0, axes.groups)
     memory = x if memory is None else split_dim(memory, 0, axes.groups)
@@ -78,7 +87,8 @@ def attend(queries: Any, keys: Any, values: Any, visible: Any, *, key: Any = Non
     scores = at_least_float32(einsum("gsnd,gtnd->gnst", queries, keys))
     if visible is not None:
         scores = np.where(visible if len(visible.shape) == 2 else visible[:, None], scores, -1e30)
-    weights = dropout(key, softmax(scores), rate)
+    with called_with("attention"):
+        weights = dropout(key, softmax(scores), rate)
     return einsum("gnst,gtnd->gsnd", as_operand(weights, values), values)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -72,6 +72,14 @@ class Axes:
     experts: AxisNames = None
     hidden: AxisNames = None
 
+    def __post_init__(self) -> None:
+        for field in ("groups", "experts", "hidden"):
+            names = getattr(self, field)
+            if isinstance(names, list):
+                object.__setattr__(self, field, tuple(names))
+            elif names is not None and not isinstance(names, (str, tuple)):
+                raise ShardingError(message("Axes", f"{field} must be None, or names of axes", repr(names)))
+
     @property
     def annotated(self) -> bool:
         """Whether any dim has an annotation."""
@@ -108,11 +116,12 @@ def axes_of(axes: Any) -> Axes:
 def _check_names(axes: AxisNames) -> None:
     """Raise ShardingError unless the mesh of the trace has these axes."""
     trace = current_trace()
-    known = None if trace is None or trace.mesh is None else trace.mesh.axis_names
+    mesh = None if trace is None else trace.mesh
     for name in (axes,) if isinstance(axes, str) else axes or ():
-        if known is not None and name not in known:
-            way_out = f"use one of {', '.join(map(repr, known))}"
-            raise ShardingError(message("axes", "an axis must be of the mesh", repr(name), way_out))
+        if mesh is not None and name not in mesh.shape:
+            way_out = "use one of " + ", ".join(f'"{axis}"' for axis in mesh.shape)
+            rule = f"an axis must be of mesh @{mesh.name}"
+            raise ShardingError(message("split", rule, f'"{name}"', way_out))
 
 
 def positive(what: str, **sizes: Any) -> None:
@@ -121,17 +130,17 @@ def positive(what: str, **sizes: Any) -> None:
             raise ShapeError(message(what, f"{name} must be an integer of at least 1", repr(size)))
 
 
-def number(what: str, must_hold: str, value: Any) -> float:
-    """A real number that is not NaN.
-
-    Raises:
-        TypeError: another type. ValueError: NaN. The text is ``must_hold``.
-    """
+def check_number(what: str, name: str, value: Any, must_hold: str, holds: Callable[[float], bool]) -> None:
+    """Raise TypeError unless ``value`` is a real number, and ValueError unless it ``holds``: ``name must_hold``."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(message(what, must_hold, described(value)))
-    if math.isnan(value):
-        raise ValueError(message(what, must_hold, repr(value)))
-    return float(value)
+        raise TypeError(message(what, f"{name} must be a number", described(value)))
+    if not holds(float(value)):
+        raise ValueError(message(what, f"{name} {must_hold}", repr(value)))
+
+
+def is_not_negative(value: float) -> bool:
+    """Whether a number is 0 or above; inf, too, but not NaN."""
+    return value >= 0
 
 
 def _check_choice(what: str, name: str, value: Any, known: tuple[str, ...]) -> None:
@@ -193,9 +202,8 @@ class MoEConfig:
         if self.experts < self.top_k:
             way_out = "use more experts, or top_k=1"
             raise ShapeError(message(what, f"experts must be at least top_k, {self.top_k}", self.experts, way_out))
-        rule = "capacity_factor must be a positive number"
-        if not 0 < number(what, rule, self.capacity_factor) < math.inf:
-            raise ValueError(message(what, rule, repr(self.capacity_factor)))
+        is_positive = lambda x: 0 < x < math.inf  # noqa: E731
+        check_number(what, "capacity_factor", self.capacity_factor, "must be a positive number", is_positive)
 
     def capacity_for(self, group_size: int) -> int:
         """The capacity of an expert for one group: ``ceil(top_k * group_size / experts * factor)``, or ``capacity``.
@@ -294,9 +302,10 @@ class TransformerConfig:
     def __post_init__(self) -> None:
         sizes = {name: getattr(self, name) for name in ("layers", "heads", "head_dim", "vocabulary", "length")}
         positive("TransformerConfig", **sizes)
-        rule = "aux_weight must be a number of at least 0"
-        if not 0 <= number("TransformerConfig", rule, self.aux_weight) < math.inf:
-            raise ValueError(message("TransformerConfig", rule, repr(self.aux_weight)))
+        if not isinstance(self.moe, MoEConfig):
+            raise TypeError(message("TransformerConfig", "moe must be a MoEConfig", described(self.moe)))
+        is_weight = lambda x: 0 <= x < math.inf  # noqa: E731
+        check_number("TransformerConfig", "aux_weight", self.aux_weight, "must not be negative", is_weight)
 
     @classmethod
     def gshard(

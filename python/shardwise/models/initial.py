@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from .. import random as sw_random
 from ..array import ShapeDtypeStruct
 from ..trees import flatten, unflatten
+from .checks import check_config
 from .configs import MoEConfig, TransformerConfig, message
 
 __all__ = [
@@ -88,6 +90,21 @@ def _transformer(config: TransformerConfig) -> dict[str, Any]:
     }
 
 
+def shapes_of(weights: Any) -> Any:
+    """The tree of the shapes of a tree of weights."""
+    if isinstance(weights, Weight):
+        return weights.shape
+    if isinstance(weights, list):
+        return [shapes_of(inner) for inner in weights]
+    return {key: shapes_of(inner) for key, inner in weights.items()}
+
+
+@cache
+def expected_transformer(config: TransformerConfig) -> Any:
+    """The tree of the shapes of a Transformer's parameters."""
+    return shapes_of(_transformer(config))
+
+
 def drawn(weights: Any, source: Any, dtype: Any) -> Any:
     """Arrays for a tree of weights, from a NumPy Generator or a key."""
     dtype = np.dtype(dtype)
@@ -118,6 +135,7 @@ def init_feed_forward(source: Any, model_dim: int, hidden_dim: int, dtype: Any =
 
 def init_moe(source: Any, config: MoEConfig, dtype: Any = np.float32) -> dict[str, Any]:
     """Make parameters for :func:`shardwise.models.moe_layer`, from a NumPy Generator or a key."""
+    check_config("init_moe", config, MoEConfig)
     return drawn(moe_weights(config), source, dtype)  # type: ignore[no-any-return]
 
 
@@ -141,6 +159,7 @@ def init_transformer(source: Any, config: TransformerConfig, dtype: Any = np.flo
         config: the configuration.
         dtype: a floating dtype.
     """
+    check_config("init_transformer", config, TransformerConfig)
     return drawn(_transformer(config), source, dtype)  # type: ignore[no-any-return]
 
 
@@ -151,5 +170,6 @@ def transformer_shapes(
 
     ``struct`` makes a leaf from a shape and a dtype.
     """
+    check_config("transformer_shapes", config, TransformerConfig)
     leaves, tree = flatten(_transformer(config))
     return unflatten(tree, [struct(w.shape, dtype) for w in leaves])  # type: ignore[no-any-return]

@@ -12,8 +12,10 @@ import numpy as np
 
 from .. import nn
 from ..annotations import replicate, shard, split
+from ..errors import ShapeError, described
 from ..shardings.sharding import PartitionSpec
-from .configs import Axes, AxisNames, axes_of
+from .checks import check_floats, check_forms, check_ids, check_mask
+from .configs import Axes, AxisNames, axes_of, check_number, is_not_negative, message
 
 __all__ = ["cross_entropy", "embedding", "feed_forward", "layer_norm", "one_hot", "softmax"]
 
@@ -104,6 +106,8 @@ def layer_norm(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None,
     Returns:
         The shape and dtype of ``x``.
     """
+    check_forms("layer_norm", params, {"scale": "M", "bias": "M"}, M=x.shape[-1])
+    check_number("layer_norm", "epsilon", epsilon, "must not be negative", is_not_negative)
     axes = axes_of(axes)
     wide = at_least_float32(x)
     centred = wide - np.mean(wide, axis=-1, keepdims=True)
@@ -121,6 +125,8 @@ def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = Non
         x: (G, S, M).
         axes: ``hidden`` splits H. Otherwise, the weights are replicated.
     """
+    check_floats("feed_forward", "x", x, "GSM")
+    check_forms("feed_forward", params, {"wi": "MH", "wo": "HM"}, M=x.shape[-1])
     axes = axes_of(axes)
     wi = shard_weight(as_operand(params["wi"], x), axes, None, axes.hidden)
     wo = shard_weight(as_operand(params["wo"], x), axes, axes.hidden, None)
@@ -137,6 +143,11 @@ def embedding(params: dict[str, Any], tokens: Any, *, positions: Any = None, axe
         positions: (G, S), integers: the place of each token in its sequence. None: 0, 1, … for each sequence.
         axes: ``groups`` splits the result, and the table is replicated.
     """
+    check_forms("embedding", params, {"table": "VM", "positions": "SM"})
+    rows, most = params["table"].shape[0], params["positions"].shape[0]
+    check_ids("embedding", "tokens", tokens, "GS", rows)
+    if positions is None and tokens.shape[1] > most:
+        raise ShapeError(message("embedding", f"tokens must have at most {most} columns", described(tokens)))
     axes = axes_of(axes)
     table, places = replicate_weight(params["table"], axes), replicate_weight(params["positions"], axes)
     tokens = split_dim(tokens, 0, axes.groups)
@@ -165,6 +176,13 @@ def cross_entropy(logits: Any, targets: Any, *, mask: Any = None, smoothing: flo
     >>> round(float(cross_entropy(np.zeros((2, 3, 256)), np.zeros((2, 3), np.int64))), 3)  # log 256
     5.545
     """
+    check_floats("cross_entropy", "logits", logits)
+    check_mask("cross_entropy", mask, "(...)", logits.shape[:-1])
+    if tuple(getattr(targets, "shape", ())) != tuple(logits.shape[:-1]):
+        rule = f"targets must be (...) = {tuple(logits.shape[:-1])}"
+        raise ShapeError(message("cross_entropy", rule, described(targets)))
+    check_ids("cross_entropy", "targets", targets, "", logits.shape[-1], mask)
+    check_number("cross_entropy", "smoothing", smoothing, "must be from 0 to below 1", lambda x: 0 <= x < 1)
     logits = at_least_float32(logits)
     shifted = logits - np.max(logits, axis=-1, keepdims=True)
     log_normaliser = np.log(np.sum(np.exp(shifted), axis=-1))

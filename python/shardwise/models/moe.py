@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import ShapeError, ShardingWarning, warn
+from ..errors import DTypeError, ShapeError, ShardingWarning, described, warn
 from ..manual import manual
 from ..recording.tracing import current_trace
 from ..shardings.partition_spec import PartitionSpec
+from .checks import check_config, check_floats, check_keys
 from .configs import (
     MOST_SLOTS,
     Axes,
@@ -73,6 +74,12 @@ def moe_layer(
 
     Source: GShard, Algorithm 2 and section 3.2; line numbers refer to Algorithm 2.
     """
+    check_config("moe_layer", config, MoEConfig)
+    check_keys("moe_layer", "params", params, ("gate", "wi", "wo"))
+    check_floats("moe_layer", "x", x)
+    if random is not None and getattr(random, "dtype", None) is None:
+        rule = "random must be a key, or an array of a number for each token"
+        raise DTypeError(message("moe_layer", rule, described(random), "make a key with sw.random.key(seed)"))
     axes = axes_of(axes)
     dispatch = config.dispatch if dispatch is None else dispatch
     check_dispatch("moe_layer", dispatch)
@@ -163,6 +170,8 @@ def _check_layer(params: dict[str, Any], x: Any, config: MoEConfig, axes: Axes) 
     if len(x.shape) != 3 or x.shape[2] != m:
         got = f"shape {tuple(x.shape)} for model_dim {m}"
         raise ShapeError(message("moe_layer", "x must be (G, S, M)", got, "reshape the tokens into groups"))
+    if x.shape[1] == 0:
+        raise ShapeError(message("moe_layer", "x must have tokens", described(x)))
     for name, shape in {"gate": (m, e), "wi": (e, m, h), "wo": (e, h, m)}.items():
         if tuple(params[name].shape) != shape:
             way_out = "make the parameters with init_moe for this configuration"

@@ -9,9 +9,11 @@ import numpy as np
 
 from .. import random as sw_random
 from ..dtypes import is_float
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError, described
 from .attention import attention
+from .checks import check_config, check_ids, check_shapes
 from .configs import Axes, AxisNames, TransformerConfig, axes_of, message
+from .initial import expected_transformer
 from .layers import cross_entropy, einsum, embedding, feed_forward, layer_norm, replicate_weight, split_dim
 from .moe import moe_layer
 
@@ -74,10 +76,16 @@ def transformer(
     Raises:
         ShapeError: the shapes of tokens or random numbers do not fit.
     """
+    check_config("transformer", config, TransformerConfig)
+    check_shapes("transformer", "params", params, expected_transformer(config), "init_transformer")
+    check_ids("transformer", "tokens", tokens, "", config.vocabulary)
     axes = axes_of(axes)
     if len(tokens.shape) != 2 or tokens.shape[1] > config.length:
         got = f"shape {tuple(tokens.shape)} for length {config.length}"
         raise ShapeError(message("transformer", "tokens must be (G, S) with S up to the config's length", got))
+    if random is not None and getattr(random, "dtype", None) is None:
+        rule = "random must be a key, or an array of a number for each MoE layer and token"
+        raise DTypeError(message("transformer", rule, described(random), "make a key with sw.random.key(seed)"))
     randoms = _per_layer(random, config, tuple(tokens.shape))
     # Annotated once for both uses of the table, so that its two gradients are added before they are reduced.
     embedded = {name: replicate_weight(array, axes) for name, array in params["embedding"].items()}
@@ -116,6 +124,9 @@ def next_token_loss(
 
     Source: GShard, section 2.2 (L = nll + k * aux).
     """
+    check_ids("next_token_loss", "tokens", tokens, "GS")
+    if tokens.shape[1] < 2:
+        raise ShapeError(message("next_token_loss", "tokens must be (G, S + 1) with S at least 1", described(tokens)))
     logits, aux, statistics = transformer(params, tokens[:, :-1], config, axes=axes, random=random)
     entropy = cross_entropy(logits, tokens[:, 1:])
     parts = {

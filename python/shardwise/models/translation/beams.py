@@ -17,7 +17,7 @@ import numpy as np
 
 from ... import lax, tree
 from ...control_flow import while_loop
-from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, number, positive
+from ..configs import Axes, AxisNames, MoEConfig, axes_of, check_number, is_not_negative, positive
 from ..layers import split_dim
 from .checks import check_call
 from .config import TranslationConfig
@@ -217,13 +217,9 @@ def _search(what: str, layout_of: type[_Layout], given: tuple[Any, ...], options
     beams, steps, alpha, gap, eos_margin = options
     check_call(what, params, source, config)
     positive(what, beams=beams)
-    rule = "alpha must be a finite number"
-    if not math.isfinite(number(what, rule, alpha)):
-        raise ValueError(message(what, rule, repr(alpha)))
+    check_number(what, "alpha", alpha, "must be finite", math.isfinite)
     for name, value in (("gap", gap), ("eos_margin", 0 if eos_margin is None else eos_margin)):
-        rule = f"{name} must be a number of at least 0"
-        if number(what, rule, value) < 0:
-            raise ValueError(message(what, rule, repr(value)))
+        check_number(what, name, value, "must not be negative", is_not_negative)
     count = checked_steps(what, steps, config)
     decoder = Decoder(params, config, decoding_moe(what, config, moe, source, beams, axes), axes, cache_spec)
     layout = layout_of(decoder, prepare(params, source, config, axes), source, (beams, count), axes)

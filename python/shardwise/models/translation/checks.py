@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ...dtypes import is_float
 from ...errors import DTypeError, ShapeError, described, shown
+from ..checks import check_keys, check_shapes
 from ..configs import message
 from .config import TranslationConfig, check_config
 from .parameters import expected_shapes
 
-__all__ = ["check_call", "check_config", "check_dict", "check_memory", "check_optimizer", "check_params"]
+__all__ = ["check_call", "check_config", "check_keys", "check_memory", "check_optimizer", "check_params"]
 
 
 def check_call(
@@ -33,9 +32,7 @@ def check_call(
     """
     check_config(what, config)
     check_params(what, params)
-    if not config.tied:
-        check_dict(what, "params", params, ("output",))
-    _check_shapes(what, params, config)
+    check_shapes(what, "params", params, expected_shapes(config), "init")
     _check_tokens(what, "source", source, config.source_length, config.source_vocabulary)
     if has_target:
         _check_tokens(what, "target", target, config.target_length, config.target_vocabulary)
@@ -56,34 +53,8 @@ def check_memory(what: str, memory: Any, source: Any, config: TranslationConfig)
 
 
 def check_params(what: str, params: Any) -> None:
-    """Raise TypeError or ValueError unless these are the parameters of a model."""
-    check_dict(what, "params", params, ("source", "encoder", "target", "decoder"))
-
-
-def check_dict(what: str, name: str, value: Any, keys: Iterable[str]) -> None:
-    """Raise TypeError unless a value is a dict, and ValueError if it lacks one of these keys."""
-    if not isinstance(value, Mapping):
-        raise TypeError(message(what, f"{name} must be a dict", described(value)))
-    missing = [key for key in keys if key not in value]
-    if missing:
-        rule = f"{name} must have {', '.join(map(repr, missing))}"
-        raise ValueError(message(what, rule, f"the keys {', '.join(map(repr, value)) or 'of an empty dict'}"))
-
-
-def _check_shapes(what: str, params: Mapping[str, Any], config: TranslationConfig) -> None:
-    """Raise unless all parameters of the model are there, as floats of its shapes. Positions may have more rows."""
-    for path, shape in expected_shapes(config):
-        weight, place = params, "params"
-        for key in path:
-            check_dict(what, place, weight, (key,))
-            weight, place = weight[key], f"{place}[{key!r}]"
-        found, dtype = getattr(weight, "shape", None), getattr(weight, "dtype", None)
-        if found is None or dtype is None or not is_float(np.dtype(dtype)):
-            raise DTypeError(message(what, f"{place} must be an array of floats", described(weight)))
-        fits = found[0] >= shape[0] and found[1:] == shape[1:] if path[-1] == "positions" else found == shape
-        if len(found) != len(shape) or not fits:
-            way_out = "make the parameters with init for this configuration"
-            raise ShapeError(message(what, f"{place} must have the shape {shape}", tuple(found), way_out))
+    """Raise TypeError or ValueError if these are not the parameters of a model."""
+    check_keys(what, "params", params, ("source", "encoder", "target", "decoder"))
 
 
 def check_optimizer(what: str, optimizer: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...dtypes import is_float
 from ...errors import DTypeError, ShapeError, described
-from ..configs import MoEConfig, message, number, papers_layer, positive
+from ..configs import MoEConfig, check_number, message, papers_layer, positive
 
 __all__ = ["TranslationConfig", "check_config", "configs", "float_dtype"]
 
@@ -108,15 +108,11 @@ class TranslationConfig:
             way_out = f"use {max(4, 4 * round(self.layers / 4))}"
             raise ShapeError(message(what, "layers must be a multiple of 4", self.layers, way_out))
         for name in ("dropout", "label_smoothing"):
-            rule = f"{name} must be a number from 0 to below 1"
-            if not 0 <= number(what, rule, getattr(self, name)) < 1:
-                raise ValueError(message(what, rule, repr(getattr(self, name))))
-        rule = "aux_weight must be a number of at least 0"
-        if not 0 <= number(what, rule, self.aux_weight) < math.inf:
-            raise ValueError(message(what, rule, repr(self.aux_weight)))
-        factor, rule = self.decoding_capacity_factor, "decoding_capacity_factor must be a positive number"
-        if factor is not None and not 0 < number(what, rule, factor) < math.inf:
-            raise ValueError(message(what, rule, repr(factor)))
+            check_number(what, name, getattr(self, name), "must be from 0 to below 1", lambda x: 0 <= x < 1)
+        check_number(what, "aux_weight", self.aux_weight, "must not be negative", lambda x: 0 <= x < math.inf)
+        if self.decoding_capacity_factor is not None:
+            name, factor = "decoding_capacity_factor", self.decoding_capacity_factor
+            check_number(what, name, factor, "must be a positive number", lambda x: 0 < x < math.inf)
         self._check_special_tokens()
         if self.activations is not None:
             float_dtype(what, "activations", self.activations)

@@ -9,7 +9,7 @@ All pairs of layers have the same shapes, so ``pairs`` stacks them in a new firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -86,14 +86,6 @@ def shapes(
 
 
 @cache
-def expected_shapes(config: TranslationConfig) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
-    """The keys and the shape of each parameter."""
-
-    def rows(part: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
-        if isinstance(part, Weight):
-            yield path, part.shape
-        else:
-            for key, inner in part.items():
-                yield from rows(inner, (*path, key))
-
-    return list(rows(_weights(config), ()))
+def expected_shapes(config: TranslationConfig) -> Any:
+    """The tree of the shapes of a model's parameters."""
+    return initial.shapes_of(_weights(config))

@@ -12,7 +12,7 @@ import numpy as np
 from ... import lax, random as sw_random
 from ...control_flow import while_loop
 from ...errors import ShapeError
-from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, number, positive
+from ..configs import Axes, AxisNames, MoEConfig, axes_of, check_number, message, positive
 from ..layers import one_hot, softmax, split_dim
 from .checks import check_call
 from .config import TranslationConfig
@@ -180,18 +180,15 @@ def checked_steps(what: str, steps: int | None, config: TranslationConfig) -> in
 
 
 def _check_options(temperature: float, top_k: int | None, top_p: float | None, key: Any) -> None:
-    rule = "temperature must be a finite number of at least 0"
-    if not 0 <= number("sample", rule, temperature) < math.inf:
-        raise ValueError(message("sample", rule, repr(temperature)))
+    check_number("sample", "temperature", temperature, "must not be negative", lambda x: 0 <= x < math.inf)
     if key is None and temperature > 0:
         raise ValueError(
             message("sample", "a key is needed to draw tokens", None, "pass sw.random.key(0), or temperature=0")
         )
     if top_k is not None:
         positive("sample", top_k=top_k)
-    rule = "top_p must be a number above 0 and at most 1"
-    if top_p is not None and not 0 < number("sample", rule, top_p) <= 1:
-        raise ValueError(message("sample", rule, repr(top_p)))
+    if top_p is not None:
+        check_number("sample", "top_p", top_p, "must be above 0 and at most 1", lambda x: 0 < x <= 1)
 
 
 def _allowed(logits: Any, top_k: int | None, top_p: float | None) -> Any:

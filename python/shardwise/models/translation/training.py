@@ -15,7 +15,7 @@ from ...grad import value_and_grad
 from ...optim import GradientTransformation, apply_updates
 from ..configs import Axes, AxisNames, axes_of, called_with, message, positive
 from ..layers import cross_entropy, split_dim
-from .checks import check_call, check_config, check_dict, check_optimizer, check_params
+from .checks import check_call, check_config, check_keys, check_optimizer, check_params
 from .config import TranslationConfig
 from .model import translation
 
@@ -108,7 +108,7 @@ def train_step(
     gradients_of = value_and_grad(loss if accumulate == 1 else weighted, has_aux=True)
 
     def step(state: State, source: Any, target: Any, key: Any) -> tuple[State, dict[str, Any]]:
-        check_dict("train_step", "state", state, ("params", "optimizer", "step"))
+        check_keys("train_step", "state", state, ("params", "optimizer", "step"))
         params = state["params"]
         check_call("train_step", params, source, config, target=target, key=key, has_target=True)
         key = None if key is None else sw_random.fold_in(key, state["step"])
