@@ -365,6 +365,27 @@ for name in ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"):
     on_both(name, "axis-type", lambda x, f=cumulative: f(x, 1.5))
     on_both(name, "dtype", lambda x, f=cumulative: f(x > 0))
 on_both("reduce_precision", "dtype", lambda x: LAX.reduce_precision(x, 5, 10), np.arange(3))
+NO_DIMS: Any = ((), ())
+for fault, numbers in {"type": 1, "pairs": (((0,),), NO_DIMS), "sizes": (((0,), (1,)), NO_DIMS),
+                       "dim": (((5,), (0,)), NO_DIMS), "twice": (((0,), (0,)), ((0,), (0,)))}.items():  # fmt: skip
+    on_both("dot_general", fault, lambda x, n=numbers: LAX.dot_general(x, X, n))
+on_both("dot_general", "dtypes", lambda x: LAX.dot_general(x, X.astype(int), (((0,), (0,)), NO_DIMS)))
+on_both("dot_general", "element-type", lambda x: LAX.dot_general(x, X, (((0,), (0,)), NO_DIMS), None, "foo"))
+for fault, (matrices, sizes) in {"rank": (X, [4]), "sizes": (X[None].T, [4]), "groups": (X.T[None], [1, 1]),
+                                 "dtype": (X.T[None], [1.5])}.items():  # fmt: skip
+    on_both("ragged_dot", fault, lambda x, m=matrices, n=sizes: LAX.ragged_dot(x, m, np.array(n)))
+for fault, (kind, lengths) in {"type": ("q", (5,)), "list": ("FFT", 5), "lengths": ("RFFT", (4,)),
+                               "size": ("FFT", (0,)), "count": ("FFT", ())}.items():  # fmt: skip
+    on_both("fft", fault, lambda x, k=kind, n=lengths: LAX.fft(x, k, n))
+on_both("fft", "dtype", lambda x: LAX.fft(x, "RFFT", (3,)), np.zeros(3, complex))
+for fault, config in {
+    "type": 3,
+    "triples": [(1, 1)] * 2,
+    "short": [(-9, 0, 0)] * 2,
+    "inside": [(0, 0, -1)] * 2,
+}.items():
+    on_both("pad", fault, lambda x, c=config: LAX.pad(x, 0, c))
+on_both("pad", "dtype", lambda x: LAX.pad(x, X[0], [(0, 0, 0)] * 2))
 
 INTEGERS = np.arange(4)
 ROWS_AT = LAX.GatherDimensionNumbers((1,), (0,), (0,))

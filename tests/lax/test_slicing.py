@@ -60,3 +60,12 @@ def test_starts_that_a_program_computes() -> None:
 def test_gradients() -> None:
     check_gradient("dynamic_slice", X, (1, 9), slice_sizes=(2, 4))
     check_gradient("dynamic_update_slice", X, -X[:2, :3], (1, 9))
+
+
+@pytest.mark.parametrize(
+    "config", [[(1, 2, 0), (0, 0, 3)], [(-1, 0, 2), (-3, -2, 0)], [(-5, 0, 0), (2, -4, 1)]], ids=str
+)
+def test_pads(config: Any) -> None:
+    check("pad", X, np.float64(7.5), config)
+    check("pad", X.astype(np.int8), np.int8(-1), config)
+    check_gradient("pad", X, np.float64(0), config)

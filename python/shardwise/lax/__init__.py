@@ -11,6 +11,7 @@ array([12, 16])
 
 from __future__ import annotations
 
+from ..control_flow import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from ..grad import stop_gradient
 from .collectives import (
     all_gather,
@@ -55,6 +56,7 @@ from .elementwise import (
     shift_right_logical,
     zeta,
 )
+from .fourier import FftType, fft
 from .indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -67,6 +69,7 @@ from .indexing import (
     scatter_mul,
 )
 from .paddings import padtype_to_pads
+from .products import dot_general, ragged_dot
 from .slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -74,6 +77,7 @@ from .slicing import (
     dynamic_update_index_in_dim,
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
+    pad,
 )
 from .sorting import argsort, sort, sort_key_val, top_k
 from .windows import (
@@ -89,18 +93,21 @@ from .windows import (
 
 __all__ = [
     "ConvDimensionNumbers",
+    "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "ScatterDimensionNumbers",
     "all_gather",
     "all_to_all",
     "argsort",
+    "associative_scan",
     "axis_index",
     "axis_size",
     "bessel_i1e",
     "bitcast_convert_type",
     "clamp",
     "clz",
+    "cond",
     "conv",
     "conv_dimension_numbers",
     "conv_general_dilated",
@@ -114,6 +121,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "digamma",
+    "dot_general",
     "dynamic_index_in_dim",
     "dynamic_slice",
     "dynamic_slice_in_dim",
@@ -123,10 +131,14 @@ __all__ = [
     "erf",
     "erf_inv",
     "erfc",
+    "fft",
+    "fori_loop",
     "gather",
     "is_finite",
     "lgamma",
     "logistic",
+    "map",
+    "pad",
     "padtype_to_pads",
     "pmax",
     "pmean",
@@ -137,11 +149,13 @@ __all__ = [
     "pshuffle",
     "psum",
     "psum_scatter",
+    "ragged_dot",
     "reduce",
     "reduce_precision",
     "reduce_window",
     "rem",
     "rsqrt",
+    "scan",
     "scatter",
     "scatter_add",
     "scatter_max",
@@ -152,6 +166,8 @@ __all__ = [
     "sort",
     "sort_key_val",
     "stop_gradient",
+    "switch",
     "top_k",
+    "while_loop",
     "zeta",
 ]

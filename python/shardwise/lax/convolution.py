@@ -135,7 +135,7 @@ _PRECISIONS = {
 }
 
 
-def _precision(function: str, given: Any) -> list[str] | None:
+def precision_of(function: str, given: Any) -> list[str] | None:
     """The precision of both operands under its name in StableHLO; None for the default one."""
     if given is None:
         return None
@@ -237,7 +237,7 @@ def _convolved(function: str, lhs: Tracer, rhs: Tracer, options: _Options) -> Tr
         "feature_group_count": groups[0],
         "batch_group_count": groups[1],
     }
-    precision = _precision(function, options.precision)
+    precision = precision_of(function, options.precision)
     if precision is not None:
         attrs["precision_config"] = [_core.ir.EnumValue("stablehlo", "precision", word) for word in precision]
     wanted = options.preferred_element_type

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices at computed places.
+"""Slices at computed places, and pads on the sides of elements and between them.
 
 dynamic_slice(x, (i, 0), (2, 4))     %1 = stablehlo.dynamic_slice %x, %i, %zero, sizes = [2, 4]
 """
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_integer
-from ..errors import DTypeError, ShapeError, message, shown
-from ..numpy._primitives import convert, normalize_axis, reshape
+from ..errors import DTypeError, Error, ShapeError, message, shown
+from ..numpy._primitives import convert, normalize_axis, reshape, static_integer
 from ..recording.tracing import Tracer
-from .calls import lifted, on_arrays, recording
+from .calls import lifted, on_arrays, recording, with_dtype
 
 __all__ = [
     "dynamic_index_in_dim",
@@ -25,7 +25,10 @@ __all__ = [
     "dynamic_update_index_in_dim",
     "dynamic_update_slice",
     "dynamic_update_slice_in_dim",
+    "pad",
 ]
+
+_LARGEST = 2**62
 
 
 def _starts(function: str, start_indices: Any, shape: Sequence[int]) -> list[Tracer]:
@@ -198,3 +201,47 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     if row.ndim == x.ndim - 1:
         row = reshape(row, (*row.shape[:axis], 1, *row.shape[axis:]))
     return dynamic_update_slice(x, row, _along(index, axis, x.ndim))
+
+
+@on_arrays("operand", "padding_value")
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """``operand`` with a value before, behind and between the elements of each dim; negative numbers cut elements off.
+
+    Args:
+        operand: an array.
+        padding_value: a scalar of its dtype; a Python number takes it.
+        padding_config: ``(low, high, interior)`` of each dim: how many before, behind, and between two neighbours.
+
+    Raises:
+        ShapeError: the list does not fit, or a dim would have less than 0 elements.
+        DTypeError: the value has another dtype.
+
+    Source: `jax.lax.pad`; StableHLO pad. `numpy.pad` neither cuts nor pads between elements.
+    """
+    (x,) = lifted(operand)
+    value = with_dtype("pad", padding_value, x.dtype)
+    if value.shape != () or value.dtype != x.dtype:
+        got = f"{value.dtype.name}{list(value.shape)}"
+        raise DTypeError(message("lax.pad", f"padding_value must be a scalar of {x.dtype.name}", got))
+    rule = f"padding_config must have {x.ndim} triples (low, high, interior)"
+    try:
+        triples = [tuple(triple) for triple in padding_config]
+    except Error:  # of a traced value, which must be known
+        raise
+    except TypeError:
+        raise ShapeError(message("lax.pad", rule, shown(padding_config))) from None
+    if len(triples) != x.ndim or any(len(triple) != 3 for triple in triples):
+        raise ShapeError(message("lax.pad", rule, shown(padding_config)))
+    config = [
+        [static_integer("lax.pad", f"padding_config[{d}][{i}]", n, 0 if i == 2 else -_LARGEST, _LARGEST)
+         for d, n in enumerate(part)]
+        for i, part in enumerate(zip(*triples) if triples else [(), (), ()])
+    ]  # fmt: skip
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    attrs = {name: tuple(part) for name, part in zip(names, config)}
+    sizes = [size + low + high + max(size - 1, 0) * more for size, low, high, more in zip(x.shape, *config)]
+    if any(size < 0 for size in sizes):
+        raise ShapeError(
+            message("lax.pad", "a dim must keep 0 or more elements", f"{shown(sizes)} of {shown(x.shape)}")
+        )
+    return recording().emit("stablehlo.pad", (x, value), attrs, tuple(sizes), x.dtype)

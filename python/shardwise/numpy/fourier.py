@@ -21,13 +21,13 @@ from ._primitives import convert, expect_real, normalize_axes, normalize_axis, r
 from ._promote import is_complex, result_dtype
 from ._registry import implements
 
-__all__: list[str] = []
+__all__ = ["transform"]
 
 _MOST_DIMS = 3  # that stablehlo.fft transforms at once
 _TYPES = {name: _core.ir.EnumValue("stablehlo", "fft_type", name) for name in ("FFT", "IFFT", "RFFT", "IRFFT")}
 
 
-def _transform(x: Tracer, kind: str, lengths: Sequence[int]) -> Tracer:
+def transform(x: Tracer, kind: str, lengths: Sequence[int]) -> Tracer:
     attrs = {"fft_type": _TYPES[kind], "fft_length": tuple(lengths)}
     return x._trace.emit("stablehlo.fft", (x,), attrs)
 
@@ -98,7 +98,7 @@ def _groups(dims: list[int], kind: str, lengths: list[int]) -> list[tuple[list[i
 def _along(x: Tracer, dims: list[int], kind: str, lengths: list[int]) -> Tracer:
     """The transform over ``dims``, which become the last ones meanwhile."""
     order = [d for d in range(x.ndim) if d not in dims] + dims
-    return transpose(_transform(transpose(x, order), kind, lengths), np.argsort(order).tolist())
+    return transpose(transform(transpose(x, order), kind, lengths), np.argsort(order).tolist())
 
 
 def _line(function: str, a: Any, kind: str, n: Any, axis: Any, norm: Any, out: Any) -> Any:
