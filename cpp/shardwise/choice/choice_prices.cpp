@@ -111,7 +111,7 @@ AxisList ChoicePrices::repeated_axes(const OpChoice& chosen) const {
       }
     }
   }
-  std::erase_if(repeated, [](const AxisRef& axis) { return axis.size == 1; });
+  erase_if(repeated, [](const AxisRef& axis) { return axis.size == 1; });
   return repeated;
 }
 

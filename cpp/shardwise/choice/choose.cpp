@@ -92,7 +92,8 @@ struct SearchedProgram {
         keys(module, calls),
         placements(module),
         linearity(module),
-        requested(module, linearity, placements) {}
+        requested(module, linearity, placements),
+        lists(placements, costs) {}
 
   Module& module;
   Costs costs;
@@ -101,7 +102,8 @@ struct SearchedProgram {
   ProgramPlacements placements;
   ProgramLinearity linearity;
   RequestedSums requested;
-  WalkedProgram walked{module, calls, keys, linearity, placements, requested, costs};
+  CandidateLists lists;
+  WalkedProgram walked{module, calls, keys, linearity, placements, requested, costs, lists};
 };
 
 // The choice of a program for the placements that its arguments have now.
@@ -224,7 +226,8 @@ bool takes_less(const PassContext& found, const PassContext& known) {
 ChoiceProblem choice_problem(Module& module, const Choice& known, const CompileOptions& options) {
   SearchedProgram program(module, options);
   program.costs.set_are_times(options.objective == Objective::kTime);
-  const ProgramGraph graph(program.walked, known);
+  OpOptions options_of_ops(program.walked);
+  const ProgramGraph graph(program.walked, options_of_ops, known);
   return {graph.costs(), graph.known_picks(), picks_around(graph.costs(), graph.known_picks(), {})};
 }
 

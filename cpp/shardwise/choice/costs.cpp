@@ -50,13 +50,16 @@ Costs::Costs(const Module& module, HardwarePtr hardware, bool may_chain, bool co
 
 Cost Costs::reshard(TypeId type, PlacementId from, PlacementId to) {
   if (from == to) return {};
-  const double ps = are_times() ? static_cast<double>(reshard_price(type, from, to).ps) : 0;
-  const ReshardPlan& plan = planner_.plan(type, from, to);
-  return {.ps = ps, .bytes = counts_mean_ ? plan.mean_bytes : plan.bytes};
+  const ReshardPrice& price = known_price(type, from, to);
+  return {.ps = are_times() ? static_cast<double>(price.price.ps) : 0,
+          .bytes = counts_mean_ ? price.mean_bytes : price.bytes};
 }
 
 Price Costs::reshard_price(TypeId type, PlacementId from, PlacementId to) {
-  if (from == to) return {};
+  return from == to ? Price{} : known_price(type, from, to).price;
+}
+
+const ReshardPrice& Costs::known_price(TypeId type, PlacementId from, PlacementId to) {
   const auto [found, is_new] = reshards_.try_emplace({type, from, to});
   if (is_new) found->second = planner_.price(type, from, to, *hardware_);
   return found->second;

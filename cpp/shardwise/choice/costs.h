@@ -91,6 +91,7 @@ class Costs {
   void append_to_key(const OpView& op, const ShardingRule& rule, CostKey& key) const;
 
  private:
+  const ReshardPrice& known_price(TypeId type, PlacementId from, PlacementId to);
   const MethodCost& method(const Computed& computed);
 
   const HardwarePtr hardware_;
@@ -100,7 +101,7 @@ class Costs {
   ReshardPlanner planner_;
   DryRuns dry_runs_;
   GroupBorders borders_;
-  std::unordered_map<ReshardPlanner::Key, Price, ReshardPlanner::KeyHash> reshards_;
+  std::unordered_map<ReshardPlanner::Key, ReshardPrice, ReshardPlanner::KeyHash> reshards_;
   std::unordered_map<CostKey, Price, HashOfCostKey> computed_;
 };
 

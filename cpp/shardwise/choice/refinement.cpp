@@ -44,7 +44,7 @@ std::vector<uint32_t> picks_around(const CostGraph& graph, const std::vector<uin
 }
 
 std::shared_ptr<Choice> Refinement::around(const Choice& known) {
-  const ProgramGraph graph(program_, known);
+  const ProgramGraph graph(program_, options_, known);
   const FoldedGraph folded(graph.costs(), graph.known_picks());
   const CostGraph& solved_graph = folded.is_repeated() ? folded.graph() : graph.costs();
   context_.counters.add("choose.solved_cells", static_cast<int64_t>(cells_of(solved_graph)));

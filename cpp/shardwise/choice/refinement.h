@@ -18,7 +18,8 @@
 #include <vector>
 
 #include "shardwise/choice/choice_prices.h"
-#include "shardwise/choice/greedy/greedy_walk.h"
+#include "shardwise/choice/graph/op_options.h"
+#include "shardwise/choice/greedy/walked_program.h"
 #include "shardwise/choice/solve/cost_graph.h"
 #include "shardwise/ir/pass.h"
 
@@ -36,7 +37,7 @@ class Refinement {
 
   // `program.costs` says what counts, times or bytes.
   Refinement(const WalkedProgram& program, ChoicePrices& prices, PassContext& context, IsBetter is_better)
-      : program_(program), prices_(prices), context_(context), is_better_(std::move(is_better)) {}
+      : program_(program), options_(program), prices_(prices), context_(context), is_better_(std::move(is_better)) {}
 
   std::shared_ptr<Choice> around(const Choice& known);
 
@@ -45,6 +46,7 @@ class Refinement {
   std::shared_ptr<Choice> better(const ProgramGraph& graph, const std::vector<uint32_t>& picks, const Choice& known);
 
   const WalkedProgram& program_;
+  OpOptions options_;
   ChoicePrices& prices_;
   PassContext& context_;
   const IsBetter is_better_;

@@ -16,19 +16,25 @@ size_t ReshardPlanner::KeyHash::operator()(const Key& key) const {
 }
 
 const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, PlacementId to) {
-  std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
-  if (cached) return *cached;
-  // Ids are unique per placement, so equal ids need no plan.
-  cached = std::make_unique<ReshardPlan>();
-  if (from == to) return *cached;
-  PlanCache::Found found = plans_of_process().plan(problem(type, from, to));
-  *cached = std::move(found.plan);
-  new_plans_ += found.is_new ? 1 : 0;
-  return *cached;
+  static const ReshardPlan kNone;
+  if (from == to) return kNone;  // ids are unique per placement
+  std::shared_ptr<const ReshardPlan>& kept = plans_[{type, from, to}];
+  if (kept == nullptr) kept = found(problem(type, from, to));
+  return *kept;
 }
 
-Price ReshardPlanner::price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware) {
-  return from == to ? Price{} : price_of(plan(type, from, to), problem(type, from, to), hardware);
+std::shared_ptr<const ReshardPlan> ReshardPlanner::found(const ReshardProblem& problem) {
+  PlanCache::Found found = plans_of_process().plan(problem);
+  ++plans_made_;
+  new_plans_ += found.is_new ? 1 : 0;
+  return std::move(found.plan);
+}
+
+ReshardPrice ReshardPlanner::price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware) {
+  if (from == to) return {};
+  const ReshardProblem problem = this->problem(type, from, to);
+  const std::shared_ptr<const ReshardPlan> plan = found(problem);
+  return {price_of(*plan, problem, hardware), plan->bytes, plan->mean_bytes};
 }
 
 std::optional<ReshardPlan> ReshardPlanner::plan_with_moves(TypeId type, PlacementId from, PlacementId to,

@@ -3,7 +3,8 @@
 // The plans of the reshards that one compilation asks about, by ids:
 //
 //   ReshardPlanner planner(context);
-//   planner.plan(type, <[{"x"}: 4]>, <[{}: 16]>).bytes     what one device receives
+//   planner.plan(type, <[{"x"}: 4]>, <[{}: 16]>).steps       one all_gather
+//   planner.price(type, <[{"x"}: 4]>, <[{}: 16]>, h100)      its time, and the bytes that one device receives
 #pragma once
 
 #include <memory>
@@ -18,6 +19,11 @@
 #include "shardwise/reshard/problem.h"
 
 namespace shardwise {
+
+struct ReshardPrice {
+  Price price;
+  double bytes = 0, mean_bytes = 0;  // of the plan (reshard/problem.h)
+};
 
 // Plans by (type, from, to), from the plans of the process (reshard/plan_cache.h).
 class ReshardPlanner {
@@ -38,17 +44,19 @@ class ReshardPlanner {
   // A plan of these moves (reshard/plan.h); none if there is none.
   std::optional<ReshardPlan> plan_with_moves(TypeId type, PlacementId from, PlacementId to,
                                              std::span<const std::string> moves) const;
-  // Computed anew each time.
-  Price price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware);
-  int64_t plans() const { return static_cast<int64_t>(plans_.size()); }
+  // Computed anew each time. Most of the plans that a choice compares are never emitted, so that none of them is kept.
+  ReshardPrice price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware);
+  int64_t plans() const { return plans_made_; }     // that were asked for
   int64_t new_plans() const { return new_plans_; }  // that no compilation had asked for
 
  private:
   ReshardProblem problem(TypeId type, PlacementId from, PlacementId to) const;
 
+  std::shared_ptr<const ReshardPlan> found(const ReshardProblem& problem);
+
   Context& context_;
-  std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
-  int64_t new_plans_ = 0;
+  std::unordered_map<Key, std::shared_ptr<const ReshardPlan>, KeyHash> plans_;
+  int64_t plans_made_ = 0, new_plans_ = 0;
 };
 
 }  // namespace shardwise

@@ -75,7 +75,7 @@ AxisList moving_axes(const ExchangeMap& map) {
     append(used, map.to[d].axes);
     for (const auto& operand : map.from) append(used, operand[d].axes);
   }
-  std::erase_if(used, [](const AxisRef& ref) { return ref.size == 1; });
+  erase_if(used, [](const AxisRef& ref) { return ref.size == 1; });
   std::ranges::sort(used);
   AxisList axes;
   for (size_t begin = 0, end = 0; begin < used.size(); begin = end) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/base/small_vector.h"
 #include "shardwise/cost/independent_dims.h"
 #include "shardwise/mesh/digits.h"
 
@@ -23,7 +24,7 @@ struct DigitRange {
   Digit digit = 0;
   int64_t low = 0, high = 0;  // both are inside
 };
-using Box = std::vector<DigitRange>;
+using Box = SmallVector<DigitRange, 4>;
 
 // Tiles of one dim that need the same number of elements, as positions along the digits of the target.
 struct Cell {
@@ -35,13 +36,14 @@ struct Coefficient {
   Digit digit = 0;
   int64_t value = 0;  // by which a start grows from one position of the digit to the next
 };
+using Coefficients = SmallVector<Coefficient, 4>;
 
 // One dim in indices of the operand: tile i begins at base + direction·step·i, shard j at block·j.
 struct Line {
   int64_t base = 0, direction = 1, step = 0, rows = 0, block = 0;
   int64_t low = 0, high = 0;  // the elements that anybody needs: [low, high)
   int64_t tiles = 1;
-  std::vector<Coefficient> target = {}, source = {};
+  Coefficients target = {}, source = {};
   std::vector<Cell> cells = {};
 
   double needed(int64_t tile) const {
@@ -125,8 +127,8 @@ bool find_cells(const Digits& digits, Line& line) {
   return true;
 }
 
-std::vector<Coefficient> coefficients(const Digits& digits, const AxisList& axes, int64_t step) {
-  std::vector<Coefficient> list;
+Coefficients coefficients(const Digits& digits, const AxisList& axes, int64_t step) {
+  Coefficients list;
   const DigitList order = digits.encode(axes);
   // From the minor digit on: a digit moves the start by `step` times the positions of all digits after it.
   for (size_t i = order.size(); i-- > 0;) {
@@ -167,12 +169,13 @@ struct DigitShare {
   double needed = 1, held = 1;
   bool dominates(const DigitShare& other) const { return needed >= other.needed && held <= other.held; }
 };
+using DigitShares = SmallVector<DigitShare, 4>;
 
-void add_digit_share(std::vector<DigitShare>& shares, const DigitShare& share) {
+void add_digit_share(DigitShares& shares, const DigitShare& share) {
   // Only needed - held counts in the end, and both are multiplied by those of other groups: a dominated share cannot
   // win.
   if (std::ranges::any_of(shares, [&](const DigitShare& known) { return known.dominates(share); })) return;
-  std::erase_if(shares, [&](const DigitShare& known) { return share.dominates(known); });
+  erase_if(shares, [&](const DigitShare& known) { return share.dominates(known); });
   shares.push_back(share);
 }
 
@@ -185,15 +188,15 @@ class Group {
   }
 
   // Returns none for too much work. No shares: no device needs anything.
-  std::optional<std::vector<DigitShare>> shares(const Digits& digits) const {
+  std::optional<DigitShares> shares(const Digits& digits) const {
     size_t combinations = 1;
     for (const Line* line : lines_) {
       combinations *= line->cells.size();
       if (combinations > kMostCombinations) return std::nullopt;
     }
-    std::vector<DigitShare> found;
+    DigitShares found;
     for (size_t number = 0; number < combinations; ++number) {
-      std::vector<DigitRange> ranges;
+      Box ranges;
       for (size_t i = 0; i < digits.size(); ++i) {
         // Digits of other groups change nothing here, so they stay at 0.
         ranges.push_back({static_cast<Digit>(i), 0, digits_ >> i & 1 ? digits[i].size - 1 : 0});
@@ -216,17 +219,18 @@ class Group {
   }
 
  private:
-  bool find_least_held(const std::vector<DigitRange>& ranges, double& least) const {
-    std::vector<DigitRange> free;
+  bool find_least_held(const Box& ranges, double& least) const {
+    Box free;
     for (const DigitRange& range : ranges) {
       if (range.low < range.high) free.push_back(range);
     }
     if (free.size() > kMostFreeDigits) return false;
-    std::vector<int64_t> tiles, shards;  // where they begin, by line
+    using Numbers = SmallVector<int64_t, 8>;
+    Numbers tiles, shards;  // where they begin, by line
     // By how much the other end of a free digit moves them.
-    std::vector<int64_t> tile_moves(free.size() * lines_.size(), 0), shard_moves = tile_moves;
+    Numbers tile_moves(free.size() * lines_.size(), 0), shard_moves = tile_moves;
     for (size_t d = 0; d < lines_.size(); ++d) {
-      const auto start = [&](const std::vector<Coefficient>& list, int64_t at, std::vector<int64_t>& moves) {
+      const auto start = [&](const Coefficients& list, int64_t at, Numbers& moves) {
         for (const Coefficient& each : list) {
           at += each.value * ranges[each.digit].low;
           const auto found = std::ranges::find(free, each.digit, &DigitRange::digit);
@@ -240,7 +244,7 @@ class Group {
       shards.push_back(start(lines_[d]->source, 0, shard_moves));
     }
     // Gray code: one digit changes from one corner to the next.
-    std::vector<bool> is_high(free.size(), false);
+    SmallVector<bool, 16> is_high(free.size(), false);
     for (size_t corner = 1;; ++corner) {
       double held = 1;
       for (size_t d = 0; d < lines_.size(); ++d) held *= lines_[d]->held(tiles[d], shards[d]);
@@ -258,7 +262,7 @@ class Group {
     }
   }
 
-  std::vector<const Line*> lines_;
+  SmallVector<const Line*, 4> lines_;
   DigitSet digits_ = 0;
 };
 
@@ -288,11 +292,11 @@ std::optional<double> elements_received(const ExchangeMap& map) {
     lines.push_back(line_of(*digits, map.to[d], map.from[0][d]));
     if (!find_cells(*digits, lines.back())) return std::nullopt;
   }
-  std::vector<DigitShare> all{DigitShare{}};
+  DigitShares all{DigitShare{}};
   for (const Group& group : groups_of_lines(*digits, map, lines)) {
     const auto more = group.shares(*digits);
     if (!more) return std::nullopt;
-    std::vector<DigitShare> combined;
+    DigitShares combined;
     for (const DigitShare& some : all) {
       for (const DigitShare& others : *more)
         add_digit_share(combined, {some.needed * others.needed, some.held * others.held});

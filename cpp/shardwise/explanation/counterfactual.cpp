@@ -64,10 +64,10 @@ TensorSharding manual_part(const TensorSharding& annotation, const AxesAttr& man
   };
   TensorSharding left = annotation;
   for (DimSharding& dim : left.dims) {
-    std::erase_if(dim.axes, is_free);
+    erase_if(dim.axes, is_free);
     dim.open = true;
   }
-  std::erase_if(left.replicated, is_free);
+  erase_if(left.replicated, is_free);
   return left;
 }
 

@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "shardwise/base/small_vector.h"
 #include "shardwise/mesh/mesh.h"
 
 namespace shardwise {
@@ -43,7 +44,7 @@ struct AxisRef {
   friend constexpr auto operator<=>(const AxisRef&, const AxisRef&) = default;
 };
 
-using AxisList = std::vector<AxisRef>;  // major to minor
+using AxisList = SmallVector<AxisRef, 2>;  // major to minor
 using AxisSpan = std::span<const AxisRef>;
 
 // A move of an all-to-all: `axes` shard from_dim before it, and to_dim after it.

@@ -18,7 +18,7 @@ bool is_in_place(const ExchangeTarget& to, const ExchangeSource& from) {
 // Axes of size 1 change nothing.
 DigitList encoded(const Digits& digits, AxisSpan axes) {
   DigitList list = digits.encode(axes);
-  std::erase_if(list, [&](Digit digit) { return digits[digit].size == 1; });
+  erase_if(list, [&](Digit digit) { return digits[digit].size == 1; });
   return list;
 }
 

@@ -21,7 +21,7 @@
 namespace shardwise {
 
 using Digit = uint8_t;
-using DigitList = std::vector<Digit>;  // major to minor
+using DigitList = SmallVector<Digit, 16>;  // major to minor
 using DigitSet = uint64_t;
 
 // `axes` with every ref cut at the borders of `others`; refs of size 1 are dropped. Returns none when no single split
@@ -61,7 +61,7 @@ class Digits {
   int64_t count(DigitSet set) const;
 
  private:
-  std::vector<AxisRef> digits_;  // in mesh order
+  AxisList digits_;  // in mesh order
 };
 
 }  // namespace shardwise

@@ -26,8 +26,8 @@ PermuteAxes permute_axes(std::span<const AxisList> from_dims, std::span<const Ax
   PermuteAxes axes;
   for (size_t d = 0; d < from_dims.size(); ++d) {
     AxisList from = from_dims[d], to = to_dims[d];
-    std::erase_if(from, [](const AxisRef& ref) { return ref.size == 1; });
-    std::erase_if(to, [](const AxisRef& ref) { return ref.size == 1; });
+    erase_if(from, [](const AxisRef& ref) { return ref.size == 1; });
+    erase_if(to, [](const AxisRef& ref) { return ref.size == 1; });
     check_internal(product(from) == product(to), "a permute must keep the shards of each dim");
     drop_common_ends(from, to);
     append(axes.from, from);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shardwise/analysis/live_bytes.h"
-#include "shardwise/analysis/step_estimate.h"
+#include "shardwise/analysis/schedule/region_times.h"
 #include "shardwise/choice/memory/aligned_scans.h"
 #include "shardwise/choice/memory/made_stacks.h"
 #include "shardwise/cost/hardware_json.h"
@@ -42,6 +42,10 @@ bool may_read_made_stack(const Module& local, OpId op) {
   });
 }
 
+bool may_read_made_stacks(const Module& local) {
+  return !find_ops(local, [&](OpId op) { return may_read_made_stack(local, op); }).empty();
+}
+
 // The first scan runs once for each time that the stack is made, and reads all of its rows, each in the trip of its number.
 bool has_scan_of_all_rows(const Module& local, const MadeStack& stack) {
   const OpId scan = stack.readers.front();
@@ -55,6 +59,7 @@ bool has_scan_of_all_rows(const Module& local, const MadeStack& stack) {
 
 // Writes all stacks of one scan at once: a walk through the memory and a new scan for each of 40 stacks would take seconds.
 bool write_next(Module& local, const PassContext& context, const Hardware& hardware) {
+  if (!may_read_made_stacks(local)) return false;
   std::vector<MadeStack> stacks = made_stacks(local, live_walk(local, context.options.donated), hardware);
   std::erase_if(stacks, [&](const MadeStack& stack) {
     return std::ranges::none_of(stack.ops, [&](OpId op) { return is_transfer(local, op); }) ||
@@ -70,13 +75,14 @@ bool write_next(Module& local, const PassContext& context, const Hardware& hardw
 }  // namespace
 
 Module gathers_in_trips(Module module, PassContext& context) {
-  if (find_ops(module, [&](OpId op) { return may_read_made_stack(module, op); }).empty()) return module;
+  if (!may_read_made_stacks(module)) return module;
   const HardwarePtr hardware = hardware_called(context.options.hardware);
   Module made = module;
   if (!write_next(made, context, *hardware)) return module;
   while (write_next(made, context, *hardware)) {
   }
-  if (estimate_step(made, *hardware).estimate_ps >= estimate_step(module, *hardware).estimate_ps) return module;
+  const auto step_time = [&](const Module& local) { return RegionTimer(local, *hardware, TimeMode::kEstimate).run(); };
+  if (step_time(made) >= step_time(module)) return module;
   const int64_t limit = context.options.memory_limit;
   if (limit != 0 && live_bytes(made, context.options.donated).peak_bytes > limit) return module;
   return made;

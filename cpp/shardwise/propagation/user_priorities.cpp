@@ -91,7 +91,7 @@ void UserPriorities::release(int64_t priority) {
       // Nothing can have reached the dim, because it was closed.
       sharding.dims[d] = annotation.dims[d];
       sharding.dims[d].priority.reset();
-      std::erase_if(sharding.replicated, [&](const AxisRef& ref) {
+      erase_if(sharding.replicated, [&](const AxisRef& ref) {
         return std::ranges::find(annotation.dims[d].axes, ref) != annotation.dims[d].axes.end();
       });
     }

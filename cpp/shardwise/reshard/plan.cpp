@@ -32,19 +32,37 @@ bool fits_as_exchange(const ReshardProblem& problem, const ReshardPlan& plan) {
   return true;
 }
 
+// No exchange sends less: the first device needs its whole tile, and holds no more of it than tiles of these sizes can share.
+double least_bytes_of_exchange(const ReshardProblem& problem) {
+  double needed = static_cast<double>(problem.item_size), held = needed;
+  for (size_t d = 0; d < problem.shape.size(); ++d) {
+    const int64_t from = problem.from.dims[d].block, to = problem.to.dims[d].block;
+    needed *= static_cast<double>(to);
+    held *= static_cast<double>(std::min(from, to));
+  }
+  return needed - held;
+}
+
 ReshardPlan plan_movement(const ReshardProblem& problem) {
   ReshardPlan named = gather_and_slice(problem);
   // Only slices, or nothing: no other plan sends less.
   if (named.collective_count() == 0) return named;
-  ReshardPlan exchange = one_exchange(problem);
+  const double least = least_bytes_of_exchange(problem);
+  std::optional<ReshardPlan> exchange;  // made only where the bound does not say that it sends no less
+  const auto exchange_sends_less = [&](double bytes) {
+    if (bytes <= least) return false;
+    if (!exchange) exchange = one_exchange(problem);
+    return exchange->bytes < bytes;
+  };
   const auto keeps_name = [&](const ReshardPlan& plan) {
-    return plan.collective_count() <= 1 && plan.bytes <= exchange.bytes && fits(problem, plan) &&
-           fits_as_exchange(problem, plan);
+    return plan.collective_count() <= 1 && fits(problem, plan) && fits_as_exchange(problem, plan) &&
+           !exchange_sends_less(plan.bytes);
   };
   // A lone all-gather: one_named_collective would find the same plan.
   if (named.steps.size() == 1 && keeps_name(named)) return named;
   if (auto other = one_named_collective(problem); other && keeps_name(*other)) return std::move(*other);
-  return keeps_name(named) ? named : exchange;
+  if (keeps_name(named)) return named;
+  return exchange ? std::move(*exchange) : one_exchange(problem);
 }
 
 // ---- reductions ----------------------------------------------------------------------------------------------------
@@ -84,7 +102,7 @@ std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scat
       continue;
     }
     for (const Digit digit : wanted) {
-      if (tile.is_pending(digit) && scatter_on(tile, digit, {&d, 1}, pads, scattered)) std::erase(left, digit);
+      if (tile.is_pending(digit) && scatter_on(tile, digit, {&d, 1}, pads, scattered)) erase(left, digit);
     }
   }
   if (scatter != Scatter::kAll && scatter != Scatter::kElsewhere) return scattered;
@@ -99,27 +117,31 @@ std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scat
 // The placement after slices and a reduction, and the steps to it.
 struct Reduced {
   ReshardPlan plan;
-  ReshardProblem rest;  // movement
+  Placement after;
 };
 
-// Slices what the target slices, and reduces.
-std::optional<Reduced> reduce_first(const ReshardProblem& problem, const Digits& digits, Scatter scatter, Pads pads,
-                                    size_t rest) {
+// The movement that is left.
+ReshardProblem rest_of(const ReshardProblem& problem, const Reduced& reduced) {
+  return {.shape = problem.shape, .item_size = problem.item_size, .from = reduced.after, .to = problem.to};
+}
+
+// Slices come first: they send nothing, and the reduction is of a smaller tile.
+TileInProgress sliced_tile(const ReshardProblem& problem, const Digits& digits) {
   TileInProgress tile(problem, digits);
   for (size_t d = 0; d < tile.ndim(); ++d) {
     if (!tile.continues(d)) continue;
     const DigitList& wanted = tile.wanted(d);
     size_t next = tile.now(d).size();
-    // Slices come first: they send nothing, and the reduction is of a smaller tile.
     while (next < wanted.size() && tile.is_unused(wanted[next]) && tile.slice(d, {wanted[next]})) ++next;
   }
-  const std::vector<DigitList> scattered = scattered_digits(tile, scatter, pads, rest);
+  return tile;
+}
+
+std::optional<Reduced> reduced_by(TileInProgress tile, const std::vector<DigitList>& scattered) {
   if (!std::ranges::all_of(scattered, &DigitList::empty) && !tile.reduce_scatter(scattered)) return std::nullopt;
   tile.all_reduce();
-  Reduced reduced{.plan = {}, .rest = problem};
-  reduced.rest.from = tile.placement();
-  reduced.plan = tile.take();
-  return reduced;
+  Placement after = tile.placement();
+  return Reduced{tile.take(), std::move(after)};
 }
 
 // The digits of both placements; pending ones are also cut where a part of them divides a dim.
@@ -148,8 +170,7 @@ Reduced all_reduce_first(const ReshardProblem& problem) {
   step.after.reducer = problem.to.reducer;
   step.bytes = all_reduce_bytes(problem.tile_bytes(problem.from), product(step.reduced), problem.item_size);
   step.mean_bytes = mean_all_reduce_bytes(problem.tile_bytes(problem.from), product(step.reduced));
-  Reduced reduced{.plan = {}, .rest = problem};
-  reduced.rest.from = step.after;
+  Reduced reduced{.plan = {}, .after = step.after};
   add_step(reduced.plan, std::move(step));
   return reduced;
 }
@@ -159,11 +180,16 @@ std::vector<Reduced> reductions(const ReshardProblem& problem, Pads pads) {
   check_internal(difference(problem.to.unreduced, problem.from.unreduced).empty(),
                  "a reshard cannot make a value unreduced");
   std::vector<Reduced> found{all_reduce_first(problem)};
-  if (found[0].rest.from == problem.to) return found;  // nothing cheaper is known
+  if (found[0].after == problem.to) return found;  // nothing cheaper is known
   const auto digits = digits_to_scatter(problem);
   if (!digits) return found;
+  const TileInProgress sliced = sliced_tile(problem, *digits);
+  std::vector<std::vector<DigitList>> tried;
   const auto add = [&](Scatter scatter, size_t rest = 0) {
-    if (auto reduced = reduce_first(problem, *digits, scatter, pads, rest)) found.push_back(std::move(*reduced));
+    std::vector<DigitList> scattered = scattered_digits(sliced, scatter, pads, rest);
+    if (std::ranges::find(tried, scattered) != tried.end()) return;
+    if (auto reduced = reduced_by(sliced, scattered)) found.push_back(std::move(*reduced));
+    tried.push_back(std::move(scattered));
   };
   // Unlike all_reduce_first, this slices before the all-reduce.
   add(Scatter::kNothing);
@@ -187,14 +213,12 @@ ReshardPlan plan_reduction(const ReshardProblem& problem) {
   for (Reduced& reduced : reductions(problem, Pads::kNo)) {
     const double cost = reduced.plan.cost;
     // Movement only adds to the cost, and costs the same from the same placement.
-    const auto is_no_better = [&](const auto& known) {
-      return known.second <= cost && known.first == reduced.rest.from;
-    };
+    const auto is_no_better = [&](const auto& known) { return known.second <= cost && known.first == reduced.after; };
     if (best && (cost >= best->cost || std::ranges::any_of(tried, is_no_better))) continue;
-    ReshardPlan plan = joined(std::move(reduced.plan), plan_movement(reduced.rest));
+    ReshardPlan plan = joined(std::move(reduced.plan), plan_movement(rest_of(problem, reduced)));
     const bool is_cheaper = best && plan.cost < best->cost;
     if (is_cheaper && !fits(problem, plan)) continue;
-    tried.emplace_back(std::move(reduced.rest.from), cost);
+    tried.emplace_back(std::move(reduced.after), cost);
     // The first plan reduces in place, so it is kept even if no plan fits the memory.
     if (!best || is_cheaper) best = std::move(plan);
   }
@@ -243,7 +267,7 @@ std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::s
   }
   for (const Pads pads : {Pads::kNo, Pads::kYes}) {
     for (const Reduced& reduced : reductions(problem, pads)) {
-      for (ReshardPlan& plan : movements(reduced.rest)) add(joined(reduced.plan, std::move(plan)));
+      for (ReshardPlan& plan : movements(rest_of(problem, reduced))) add(joined(reduced.plan, std::move(plan)));
     }
     // Padding is the last resort: the moves may come from a mesh whose digits divided the dim.
     if (best) break;

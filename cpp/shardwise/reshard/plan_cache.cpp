@@ -7,16 +7,17 @@ namespace shardwise {
 
 PlanCache::Found PlanCache::plan(const ReshardProblem& problem) {
   if (const auto known = plans_.find(problem)) {
-    ReshardPlan plan = known->plan;
+    if (known->from_mesh == problem.from.mesh && known->to_mesh == problem.to.mesh) return {known->plan, false};
+    auto plan = std::make_shared<ReshardPlan>(*known->plan);
     // Equal meshes of two programs are two objects, and a program keeps only its own alive.
-    for (ReshardStep& step : plan.steps) {
+    for (ReshardStep& step : plan->steps) {
       step.after.mesh = step.after.mesh == known->to_mesh ? problem.to.mesh : problem.from.mesh;
     }
     return {std::move(plan), false};
   }
   // Two threads may make the same plan, rather than wait for each other.
-  ReshardPlan plan = plan_reshard(problem);
-  plans_.keep(problem, std::make_shared<const Made>(Made{problem.to.mesh, plan}));
+  auto plan = std::make_shared<const ReshardPlan>(plan_reshard(problem));
+  plans_.keep(problem, std::make_shared<const Made>(Made{problem.from.mesh, problem.to.mesh, plan}));
   return {std::move(plan), true};
 }
 

@@ -17,7 +17,7 @@ namespace shardwise {
 class PlanCache {
  public:
   struct Found {
-    ReshardPlan plan;
+    std::shared_ptr<const ReshardPlan> plan;
     bool is_new = false;
   };
 
@@ -28,8 +28,8 @@ class PlanCache {
 
  private:
   struct Made {
-    MeshPtr to_mesh;  // of its problem
-    ReshardPlan plan;
+    MeshPtr from_mesh, to_mesh;  // of its problem
+    std::shared_ptr<const ReshardPlan> plan;
   };
   RecentlyUsed<ReshardProblem, Made> plans_;
 };

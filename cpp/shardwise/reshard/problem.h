@@ -51,7 +51,9 @@ struct ReshardProblem {
   Placement from, to;  // of meshes with the same devices; `to.unreduced` is part of `from.unreduced`
 
   double tile_bytes(const Placement& placement) const {
-    return static_cast<double>(item_size) * static_cast<double>(element_count(placement.local_shape()));
+    int64_t elements = 1;
+    for (const DimPlacement& dim : placement.dims) elements *= dim.block;
+    return static_cast<double>(item_size) * static_cast<double>(elements);
   }
   friend bool operator==(const ReshardProblem&, const ReshardProblem&) = default;
 };

@@ -132,8 +132,8 @@ bool TileInProgress::reduce_scatter(const std::vector<DigitList>& scattered) {
     step.dim_axes.push_back(digits_.decode(scattered[d]));
     for (const Digit digit : scattered[d]) {
       now_[d].push_back(digit);
-      std::erase(unreduced_, digit);
-      std::erase(pending_, digit);
+      erase(unreduced_, digit);
+      erase(pending_, digit);
     }
   }
   blocks_ = std::move(blocks);
@@ -187,7 +187,7 @@ void TileInProgress::all_reduce() {
   step.move = ReshardMove::kAllReduce;
   step.reduced = digits_.decode(pending_);
   const int64_t group = digits_.count(pending_);
-  for (const Digit digit : pending_) std::erase(unreduced_, digit);
+  for (const Digit digit : pending_) erase(unreduced_, digit);
   pending_.clear();
   const double tile = tile_bytes(blocks_);
   add(std::move(step), all_reduce_bytes(tile, group, problem_.item_size), mean_all_reduce_bytes(tile, group));

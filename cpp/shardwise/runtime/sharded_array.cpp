@@ -94,7 +94,7 @@ std::optional<NdArray> whole_view(const Shards& shards, const Placement& placeme
 AxisList varying_axes(const Placement& placement) {
   AxisList axes = placement.axes();
   // Nothing varies along an axis of size 1.
-  std::erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; });
+  erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; });
   return sort_and_merge(axes);
 }
 

@@ -64,7 +64,7 @@ Price planned_price(const Reshard& reshard, const Hardware& hardware) {
     return module.context().intern(placement_of(parsed, module.context().type(type).shape));
   };
   ReshardPlanner planner{module.context()};
-  return planner.price(type, placement(reshard.from), placement(reshard.to), hardware);
+  return planner.price(type, placement(reshard.from), placement(reshard.to), hardware).price;
 }
 
 TEST(ReshardPrice, IsThatOfTheLocalCollectives) {

@@ -27,8 +27,8 @@ TEST(PlanCache, MakesAPlanOnce) {
   const PlanCache::Found first = cache.plan(problem), second = cache.plan(problem);
   EXPECT_TRUE(first.is_new);
   EXPECT_FALSE(second.is_new);
-  ASSERT_EQ(second.plan.steps.size(), 1u);
-  EXPECT_EQ(second.plan.bytes, plan_reshard(problem).bytes);
+  ASSERT_EQ(second.plan->steps.size(), 1u);
+  EXPECT_EQ(second.plan->bytes, plan_reshard(problem).bytes);
   ReshardProblem wide = problem;
   wide.item_size = 8;
   EXPECT_TRUE(cache.plan(wide).is_new);
@@ -45,8 +45,8 @@ TEST(PlanCache, NamesTheMeshOfTheProblem) {
   const MeshPtr mesh = line();
   const PlanCache::Found found = cache.plan(rows_to_columns(mesh, 64));
   EXPECT_FALSE(found.is_new);
-  EXPECT_EQ(found.plan.steps[0].after.mesh, mesh);
-  EXPECT_EQ(found.plan.steps[0].after, rows_to_columns(mesh, 64).to);
+  EXPECT_EQ(found.plan->steps[0].after.mesh, mesh);
+  EXPECT_EQ(found.plan->steps[0].after, rows_to_columns(mesh, 64).to);
 }
 
 TEST(PlanCache, ForgetsThePlanThatNobodyAskedForTheLongest) {
@@ -71,7 +71,7 @@ TEST(PlanCache, ServesThreads) {
     threads.emplace_back([&, t] {
       for (int64_t i = 0; i < 200; ++i) {
         cache.plan(rows_to_columns(mesh, 1 + (i * 7 + static_cast<int64_t>(t)) % 20));
-        wrong[t] += cache.plan(rows_to_columns(mesh, 17)).plan.bytes == bytes ? 0 : 1;
+        wrong[t] += cache.plan(rows_to_columns(mesh, 17)).plan->bytes == bytes ? 0 : 1;
       }
     });
   }

@@ -14,7 +14,7 @@ void OpOptions::add(const OpView& op, const TensorPlaces& places, std::vector<Op
   std::vector<const Placement*> current;
   for (size_t i = 0; i < op.operand_count(); ++i) current.push_back(program_.placements.find(places.current[i]));
   const Pending pending = pending_of(op, program_.linearity, current);
-  const CandidateList& list = lists_.of(op, sharding_rule(op), pending, places);
+  const CandidateList& list = program_.lists.of(op, sharding_rule(op), pending, places, CandidateScope::kAll);
   for (size_t i = 0; i < list.candidates.size() && options.size() < kMostOptions; ++i) {
     const OpChoice& choice = list.candidates[i].choice;
     if (!std::isfinite(list.compute[i].bytes) || std::ranges::find(options, choice) != options.end()) continue;

@@ -12,8 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/choice/greedy/candidate_lists.h"
-#include "shardwise/choice/greedy/greedy_walk.h"
+#include "shardwise/choice/greedy/walked_program.h"
 
 namespace shardwise {
 
@@ -26,8 +25,7 @@ struct OptionList {
 
 class OpOptions {
  public:
-  explicit OpOptions(const WalkedProgram& program)
-      : program_(program), lists_(program.placements, program.costs, CandidateScope::kAll) {}
+  explicit OpOptions(const WalkedProgram& program) : program_(program) {}
 
   // Where the tensors of an op may be.
   struct Places {
@@ -50,7 +48,6 @@ class OpOptions {
   void add_costs_and_homes(const OpView& op, const Places& places, OptionList& list);
 
   const WalkedProgram& program_;
-  CandidateLists lists_;
   std::unordered_map<CostKey, std::unique_ptr<const OptionList>, HashOfCostKey> known_;
   CostKey key_;
 };

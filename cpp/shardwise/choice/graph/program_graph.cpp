@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <utility>
 
 #include "shardwise/choice/merged_exchanges.h"
 #include "shardwise/choice/versions.h"
@@ -19,11 +20,11 @@ constexpr GraphCost kChange = 1;
 
 }  // namespace
 
-ProgramGraph::ProgramGraph(const WalkedProgram& program, const Choice& known)
+ProgramGraph::ProgramGraph(const WalkedProgram& program, OpOptions& options, const Choice& known)
     : program_(program),
       known_(known),
       executions_(program.module),
-      options_(program),
+      options_(options),
       named_(program.module.op_count(), 0),
       homes_(program.module.value_count()),
       needs_(program.module.value_count()) {
@@ -176,6 +177,8 @@ void ProgramGraph::add_node(const OpView& op, const Function& function) {
   Node node;
   node.op = op.id();
   node.list = &options_.of(op, known, function, places(op));
+  // The price of an exchange is in what its user pays (ValueEdges::pay_where_not_merged).
+  if (node.list->choices.size() == 1 && !is_exchange(known)) return add_fixed(op);
   const RegionId region = program_.module.op(op.id()).parent;
   for (const Cost& cost : node.list->costs) {
     const GraphCost sum = cost_of_runs(region, cost);
@@ -269,6 +272,12 @@ class ProgramGraph::ValueEdges {
   struct Key {
     PlacementId placement;
     RegionId region;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  // The costs of the moves to there, by option of the maker.
+  struct Moves {
+    Key to;
+    std::vector<GraphCost> costs = {};
   };
 
   Version* find(const Key& key) {
@@ -313,34 +322,38 @@ class ProgramGraph::ValueEdges {
     }
   }
 
-  GraphCost move(size_t option, PlacementId to, RegionId user) { return graph_.move(value_, homes_[option], to, user); }
-  bool is_free(const Version& version) {
+  // Many options of users need the value in one placement, and many options of the maker make it in one.
+  const std::vector<GraphCost>& moves(const Key& to) {
+    const auto found = std::ranges::find(moves_, to, &Moves::to);
+    if (found != moves_.end()) return found->costs;
+    std::vector<GraphCost>& costs = moves_.emplace_back(Moves{to}).costs;
     for (size_t h = 0; h < homes_.size(); ++h) {
-      if (move(h, version.placement, version.region) != 0) return false;
+      const auto first = static_cast<size_t>(std::ranges::find(homes_, homes_[h]) - homes_.begin());
+      costs.push_back(first < h ? costs[first] : graph_.move(value_, homes_[h], to.placement, to.region));
     }
-    return true;
+    return costs;
+  }
+  bool is_free(const Version& version) {
+    return std::ranges::all_of(moves({version.placement, version.region}), [](GraphCost cost) { return cost == 0; });
   }
 
   void add_to_home(PlacementId placement, RegionId user) {
     if (home_.node == kNone) return;  // it is paid in any case
-    for (size_t h = 0; h < homes_.size(); ++h) {
-      GraphCost& cost = graph_.nodes_[home_.node].costs[h];
-      cost = add_costs(cost, move(h, placement, user));
-    }
+    const std::vector<GraphCost>& more = moves({placement, user});
+    std::vector<GraphCost>& costs = graph_.nodes_[home_.node].costs;
+    for (size_t h = 0; h < homes_.size(); ++h) costs[h] = add_costs(costs[h], more[h]);
   }
 
   void add_node(Version& version) {
     version.node = graph_.nodes_.size();
+    const std::vector<GraphCost>& moved = moves({version.placement, version.region});
     Node node;
-    node.costs = {0, home_.node == kNone ? move(0, version.placement, version.region) : 0};
+    node.costs = {0, home_.node == kNone ? moved[0] : 0};
     graph_.nodes_.push_back(std::move(node));
     graph_.known_picks_.push_back(0);
     if (home_.node == kNone) return;
     std::vector<GraphCost> costs;
-    for (size_t h = 0; h < homes_.size(); ++h) {
-      costs.push_back(0);
-      costs.push_back(move(h, version.placement, version.region));
-    }
+    for (const GraphCost cost : moved) costs.insert(costs.end(), {0, cost});
     graph_.edges_.push_back({home_.node, version.node, std::move(costs)});
   }
 
@@ -355,9 +368,10 @@ class ProgramGraph::ValueEdges {
         version->needed[k] = true;
         return;
       }
+      const std::vector<GraphCost>& more = moves({placement, need.region});
       for (size_t h = 0; h < homes_.size(); ++h) {
         GraphCost& cost = costs[h * options + k];
-        cost = add_costs(cost, move(h, placement, need.region));
+        cost = add_costs(cost, more[h]);
         is_free = is_free && cost == 0;
       }
     });
@@ -414,6 +428,7 @@ class ProgramGraph::ValueEdges {
   const std::span<const PlacementId> homes_;
   const std::vector<Need>& needs_;
   std::vector<Version> versions_;
+  std::vector<Moves> moves_;
 };
 
 void ProgramGraph::add_value(ValueId value) {
@@ -426,8 +441,7 @@ void ProgramGraph::make_graph() {
   known_picks_.assign(nodes_.size(), 0);
   for (uint32_t i = 0; i < homes_.size(); ++i) add_value(ValueId{i});
   for (Node& node : nodes_) graph_.add_node(node.costs);
-  for (CostGraph::Edge& edge : edges_) graph_.add_edge(edge.a, edge.b, std::move(edge.costs));
-  edges_.clear();
+  for (CostGraph::Edge& edge : std::exchange(edges_, {})) graph_.add_edge(edge.a, edge.b, std::move(edge.costs));
 }
 
 CostGraph ProgramGraph::costs_without_more_work() const {

@@ -10,7 +10,7 @@
 // Two users of %0 that may need it in one placement share its move: the version is a node of its own, absent or present,
 // which is paid once and which both need.
 //
-//   const ProgramGraph graph(program, known);
+//   const ProgramGraph graph(program, options, known);
 //   const Solution solution = solve(graph.costs(), effort, graph.known_picks());
 //   const GivenChoices given = graph.chosen(solution.picks);      // what a walk is to follow (greedy/greedy_walk.h)
 #pragma once
@@ -22,14 +22,15 @@
 
 #include "shardwise/analysis/executions.h"
 #include "shardwise/choice/graph/op_options.h"
+#include "shardwise/choice/greedy/greedy_walk.h"
 #include "shardwise/choice/solve/cost_graph.h"
 
 namespace shardwise {
 
 class ProgramGraph {
  public:
-  // `program.costs` says what counts, times or bytes.
-  ProgramGraph(const WalkedProgram& program, const Choice& known);
+  // `program.costs` says what counts, times or bytes. `options`: of the program; the graph refers to them.
+  ProgramGraph(const WalkedProgram& program, OpOptions& options, const Choice& known);
 
   const CostGraph& costs() const { return graph_; }
   CostGraph costs_without_more_work() const;  // only of options that work no more than the known ones
@@ -86,7 +87,7 @@ class ProgramGraph {
   const WalkedProgram& program_;
   const Choice& known_;
   const ModuleExecutions executions_;
-  OpOptions options_;
+  OpOptions& options_;
   std::vector<size_t> named_;  // by op: 1 if it is chosen alone
   std::vector<Node> nodes_;
   std::vector<Home> homes_;               // by value

@@ -30,11 +30,12 @@ bool is_among(std::span<const Candidate> candidates, const Candidate& candidate)
 
 // All that candidates and their costs depend on. A rule stands for the op's definition, attributes and types.
 const CostKey& CandidateLists::key(const OpView& op, const ShardingRule& rule, const Pending& pending,
-                                   const TensorPlaces& places) {
+                                   const TensorPlaces& places, CandidateScope scope) {
   CostKey& key = key_;
   key.clear();
   key.push_back(reinterpret_cast<uintptr_t>(&rule));
-  key.push_back((pending.axes.empty() ? 0 : 1) + (places.is_requested ? 2 : 0));
+  key.push_back((pending.axes.empty() ? 0 : 1) + (places.is_requested ? 2 : 0) +
+                (scope == CandidateScope::kAll ? 4 : 0) + (costs_.are_times() ? 8 : 0));
   for (const std::vector<PlacementId>* tensors : {&places.declared, &places.current}) {
     for (const PlacementId id : *tensors) key.push_back(id.index);
   }
@@ -46,14 +47,14 @@ const CostKey& CandidateLists::key(const OpView& op, const ShardingRule& rule, c
 }
 
 const CandidateList& CandidateLists::of(const OpView& op, const ShardingRule& rule, const Pending& pending,
-                                        const TensorPlaces& places) {
-  std::unique_ptr<const CandidateList>& list = lists_[key(op, rule, pending, places)];
-  if (list == nullptr) list = std::make_unique<const CandidateList>(made(op, rule, pending, places));
+                                        const TensorPlaces& places, CandidateScope scope) {
+  std::unique_ptr<const CandidateList>& list = lists_[key(op, rule, pending, places, scope)];
+  if (list == nullptr) list = std::make_unique<const CandidateList>(made(op, rule, pending, places, scope));
   return *list;
 }
 
 CandidateList CandidateLists::made(const OpView& op, const ShardingRule& rule, const Pending& pending,
-                                   const TensorPlaces& places) {
+                                   const TensorPlaces& places, CandidateScope scope) {
   std::vector<TensorPlacements> tensors;
   for (size_t t = 0; t < places.declared.size(); ++t) {
     tensors.push_back({places.declared[t]});
@@ -63,7 +64,7 @@ CandidateList CandidateLists::made(const OpView& op, const ShardingRule& rule, c
   for (const ComputeSharding& compute : suggested(op, rule, pending, places, meshes_of(placements_, tensors))) {
     list.candidates.push_back(candidate_of(placements_, op, rule, compute, pending));
   }
-  const bool takes_all = scope_ == CandidateScope::kAll || places.is_requested;
+  const bool takes_all = scope == CandidateScope::kAll || places.is_requested;
   if (takes_all && !all_tensors_have_all_factors(rule)) {
     const size_t known = list.candidates.size();
     for (Candidate& candidate : op_candidates(placements_, op, rule, tensors, pending).candidates) {

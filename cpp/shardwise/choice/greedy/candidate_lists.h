@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The candidates that the greedy walk looks at for an op, and what each costs to compute. Equal ops whose tensors are in
-// equal places share a list, so that equal layers cost the time of one:
+// equal places share a list, so that equal layers cost the time of one, and all walks over one program share the lists:
 //
-//   CandidateLists lists(placements, costs, CandidateScope::kAll);
-//   const CandidateList& list = lists.of(dot, rule, pending, {.declared = …, .current = …, …});
+//   CandidateLists lists(placements, costs);
+//   const CandidateList& list = lists.of(dot, rule, pending, {.declared = …, .current = …, …}, CandidateScope::kAll);
 //   list.candidates[0]      // the first that propagation's placements lead to
 //   list.compute[0]         // on a device, without what its operands and results move
 #pragma once
@@ -48,16 +48,17 @@ struct TensorPlaces {
 
 class CandidateLists {
  public:
-  CandidateLists(ProgramPlacements& placements, Costs& costs, CandidateScope scope)
-      : placements_(placements), costs_(costs), scope_(scope) {}
+  CandidateLists(ProgramPlacements& placements, Costs& costs) : placements_(placements), costs_(costs) {}
 
   // `pending`: what the op could pass on with its operands where they are, or none. The list stays where it is.
   const CandidateList& of(const OpView& op, const ShardingRule& rule, const Pending& pending,
-                          const TensorPlaces& places);
+                          const TensorPlaces& places, CandidateScope scope);
 
  private:
-  const CostKey& key(const OpView& op, const ShardingRule& rule, const Pending& pending, const TensorPlaces& places);
-  CandidateList made(const OpView& op, const ShardingRule& rule, const Pending& pending, const TensorPlaces& places);
+  const CostKey& key(const OpView& op, const ShardingRule& rule, const Pending& pending, const TensorPlaces& places,
+                     CandidateScope scope);
+  CandidateList made(const OpView& op, const ShardingRule& rule, const Pending& pending, const TensorPlaces& places,
+                     CandidateScope scope);
   std::vector<ComputeSharding> suggested(const OpView& op, const ShardingRule& rule, const Pending& pending,
                                          const TensorPlaces& places, std::span<const MeshPtr> meshes);
   // Leaves tensors out that are on another mesh; null: none is.
@@ -66,7 +67,6 @@ class CandidateLists {
 
   ProgramPlacements& placements_;
   Costs& costs_;
-  CandidateScope scope_;
   std::unordered_map<CostKey, std::unique_ptr<const CandidateList>, HashOfCostKey> lists_;
   CostKey key_;                            // of the op at hand
   FactorProjection projection_;            // of the tensors at hand,

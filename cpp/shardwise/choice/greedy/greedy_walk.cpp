@@ -63,8 +63,7 @@ class GreedyWalk {
         choice_(module_, program.keys, placements_, program.costs.hardware(), context),
         versions_(module_, program.costs, placements_, choice_),
         deferred_(module_, program.linearity),
-        chooser_(module_, program.linearity, versions_, placements_, program.costs, choice_, deferred_,
-                 program.requested, scope),
+        chooser_(program, versions_, choice_, deferred_, scope),
         accumulators_(module_, program.linearity, versions_, placements_, program.costs, choice_, deferred_),
         loops_(module_, program.linearity) {}
 

@@ -10,23 +10,10 @@
 
 #include <unordered_map>
 
-#include "shardwise/choice/choice_key.h"
-#include "shardwise/choice/greedy/candidate_lists.h"
-#include "shardwise/choice/requested_sums.h"
+#include "shardwise/choice/greedy/walked_program.h"
 #include "shardwise/ir/pass.h"
 
 namespace shardwise {
-
-// All walks over a program share this. A walk changes only the use lists of the module.
-struct WalkedProgram {
-  Module& module;
-  const CallGraph& calls;
-  const OpKeys& keys;
-  const ProgramLinearity& linearity;
-  ProgramPlacements& placements;
-  const RequestedSums& requested;
-  Costs& costs;
-};
 
 // How ops are to be computed that are chosen one by one. An op that cannot be, with its operands where they are by then, is
 // chosen by the walk.

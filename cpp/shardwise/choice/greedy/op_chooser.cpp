@@ -29,9 +29,9 @@ struct OpChooser::Rank {
 };
 
 OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
-  const Pending pending = pending_at_home(module_, linearity_, versions_, placements_, op);
+  const Pending pending = pending_at_home(module_, program_.linearity, versions_, placements_, op);
   const TensorPlaces& places = places_of(op);
-  const CandidateList& list = lists_.of(op, rule, pending, places);
+  const CandidateList& list = program_.lists.of(op, rule, pending, places, scope_);
   if (choice_.is_asked(op.id())) choice_.add_ways(op.id(), ranked(op, list, pending));
   const ChosenOp* pinned = pinned_.entry(op.id());
   if (pinned == nullptr) return cheapest(op, list, pending);
@@ -50,7 +50,7 @@ const TensorPlaces& OpChooser::places_of(const OpView& op) {
     places.is_constant.push_back(versions_.is_constant(operand));
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
-    const PlacementId requested = requested_.of(op.result(i));
+    const PlacementId requested = program_.requested.of(op.result(i));
     places.is_requested = places.is_requested || requested;
     places.declared.push_back(requested ? requested : wanted_placement(module_, placements_, *function_, op, i));
     places.current.push_back(places.declared.back());
@@ -75,7 +75,7 @@ OpChoice OpChooser::cheapest(const OpView& op, const CandidateList& list, const 
       next = one;
   }
   if (next && best->first.cost < next->first.cost) {
-    choice_.add_next_best(op.id(), {list.candidates[next->second].choice, costs_.are_times()});
+    choice_.add_next_best(op.id(), {list.candidates[next->second].choice, program_.costs.are_times()});
   }
   return list.candidates[best->second].choice;
 }
@@ -92,7 +92,7 @@ std::vector<OpChoice> OpChooser::ranked(const OpView& op, const CandidateList& l
 // Whether the results are unreduced where annotations ask for it.
 bool OpChooser::leaves_requested(const OpView& op, const OpChoice& choice) const {
   for (size_t i = 0; i < op.result_count(); ++i) {
-    const Placement* wanted = placements_.find(requested_.of(op.result(i)));
+    const Placement* wanted = placements_.find(program_.requested.of(op.result(i)));
     if (wanted == nullptr) continue;
     const Placement& made = *placements_.find(choice.results[i]);
     const bool leaves = made.reducer == wanted->reducer && made.mesh == wanted->mesh &&
@@ -123,7 +123,7 @@ void OpChooser::add_operands(const OpView& op, const Candidate& candidate, const
     const PlacementId need = candidate.choice.operands[i];
     Cost cost = versions_.cost(op.operand(i), need);
     if (reduces_early && pending.operands[i]) {
-      const double count = sharers(module_, linearity_, op.operand(i), op, pending.reducer);
+      const double count = sharers(module_, program_.linearity, op.operand(i), op, pending.reducer);
       // No sharers: another user pays for the reduction in any case.
       cost = count == 0 ? Cost{} : cost / count;
     }
@@ -137,12 +137,13 @@ void OpChooser::add_results(const OpView& op, const OpChoice& choice, Rank& rank
   for (size_t i = 0; i < op.result_count(); ++i) {
     const PlacementId made = choice.results[i];
     PlacementId wanted = places_.declared[op.operand_count() + i];
-    if (requested_.of(op.result(i)) && !leaves_requested(op, choice)) wanted = placements_.declared(op.result(i));
+    if (program_.requested.of(op.result(i)) && !leaves_requested(op, choice))
+      wanted = placements_.declared(op.result(i));
     if (module_.uses(op.result(i)).empty() || made == wanted || placements_.is_open(op.result(i))) continue;
     // A wide sum is reduced at once, in each iteration of a loop.
     const TypeId type = type_made(placements_, op, i, made);
     const double runs = type == module_.value(op.result(i)).type ? deferred_.share(op.result(i)) : 1;
-    rank.cost += runs * costs_.reshard(type, made, wanted);
+    rank.cost += runs * program_.costs.reshard(type, made, wanted);
     ++rank.reshards;
     // A reshard writes the elements again.
     if (op.def().traits.movement) rank.work += written(placements_.find(wanted));

@@ -3,36 +3,31 @@
 // Chooses how one op is computed by what each candidate costs (costs.h), with the moves of its operands and of its results
 // to where propagation has them (choose.h has the rules):
 //
-//   OpChooser chooser(module, linearity, versions, placements, costs, choice, deferred, requested, CandidateScope::kAll);
+//   OpChooser chooser(program, versions, choice, deferred, CandidateScope::kAll);
 //   const OpChoice best = chooser.choose(dot, rule);      // the cheapest of CandidateLists, or the one that is pinned
 //   best.operands[0]      // the placement in which it takes operand 0
 //
 // The greedy walk asks it for one op after another, each time with its operands where they are by then.
 #pragma once
 
-#include "shardwise/choice/greedy/candidate_lists.h"
 #include "shardwise/choice/greedy/heuristics.h"
 #include "shardwise/choice/greedy/pinned_ops.h"
-#include "shardwise/choice/requested_sums.h"
+#include "shardwise/choice/greedy/walked_program.h"
 
 namespace shardwise {
 
 class OpChooser {
  public:
-  // The module's use lists are built, so it is not const.
-  OpChooser(Module& module, const ProgramLinearity& linearity, Versions& versions, ProgramPlacements& placements,
-            Costs& costs, ChoiceInProgress& choice, const DeferredReductions& deferred, const RequestedSums& requested,
-            CandidateScope scope)
-      : module_(module),
-        linearity_(linearity),
+  OpChooser(const WalkedProgram& program, Versions& versions, ChoiceInProgress& choice,
+            const DeferredReductions& deferred, CandidateScope scope)
+      : program_(program),
+        module_(program.module),
         versions_(versions),
-        placements_(placements),
-        costs_(costs),
+        placements_(program.placements),
         choice_(choice),
         deferred_(deferred),
-        requested_(requested),
-        lists_(placements, costs, scope),
-        pinned_(module, placements, choice) {}
+        scope_(scope),
+        pinned_(module_, placements_, choice) {}
 
   void enter_function(const Function& function) { function_ = &function; }
   // For an op of that function.
@@ -48,16 +43,14 @@ class OpChooser {
   void add_operands(const OpView& op, const Candidate& candidate, const Pending& pending, Rank& rank);
   void add_results(const OpView& op, const OpChoice& choice, Rank& rank);
 
-  Module& module_;
-  const ProgramLinearity& linearity_;
+  const WalkedProgram& program_;
+  Module& module_;  // its use lists are built, so it is not const
   const Function* function_ = nullptr;
   Versions& versions_;
   ProgramPlacements& placements_;
-  Costs& costs_;
   ChoiceInProgress& choice_;
   const DeferredReductions& deferred_;
-  const RequestedSums& requested_;
-  CandidateLists lists_;
+  const CandidateScope scope_;
   PinnedOps pinned_;
   TensorPlaces places_;  // of the op at hand
 };

@@ -101,7 +101,7 @@ TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& m
   TensorSharding inside = outside;
   // Inside, shapes are local along manual axes, so these axes no longer shard anything.
   const auto drop = [&](AxisList& axes) {
-    std::erase_if(axes, [&](const AxisRef& ref) { return is_manual(ref, manual_axes); });
+    erase_if(axes, [&](const AxisRef& ref) { return is_manual(ref, manual_axes); });
   };
   for (DimSharding& dim : inside.dims) drop(dim.axes);
   drop(inside.replicated);

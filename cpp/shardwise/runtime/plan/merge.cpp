@@ -127,7 +127,7 @@ bool prepare(const OpView& op, Merge& merge) {
 }  // namespace
 
 AxisList unmerged_axes(const Merge& merge, AxisList axes) {
-  std::erase_if(axes, [&](const AxisRef& axis) {
+  erase_if(axes, [&](const AxisRef& axis) {
     return std::ranges::any_of(merge.digits, [&](const Merge::Digit& digit) { return digit.axis == axis; });
   });
   return axes;

@@ -122,7 +122,7 @@ class CutValue {
     TensorSharding all = row_sharding(axes_, set, sharding.dims);
     // The global value is not replicated along the axes of its dims.
     const AxisList named = sharding.axes_sharding();
-    std::erase_if(all.replicated, [&](const AxisRef& ref) { return overlaps(named, ref); });
+    erase_if(all.replicated, [&](const AxisRef& ref) { return overlaps(named, ref); });
     append(all.replicated, difference(sharding.replicated, all.axes_used()));
     all.replicated = sort_and_merge(all.replicated);
     for (DimSharding& dim : all.dims) {
