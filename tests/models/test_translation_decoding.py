@@ -65,6 +65,18 @@ def test_both_searches_find_what_a_search_over_lists_finds(seed: int, beams: int
     assert_same(rows_of(reordered, 0) + rows_of(reordered, 1), expected[0] + expected[1])
 
 
+@pytest.mark.parametrize("seed", range(60 if is_whole() else 6))
+@pytest.mark.parametrize("search", [translation.flat_beam_search, translation.beam_search])
+def test_ends_are_likely_enough_and_places_that_are_left_are_filled(search: Any, seed: int) -> None:
+    config = few(target_length=4) if seed % 2 else cases.small(target_vocabulary=7, target_length=4)
+    params, source = random_model(seed, config)
+    margin, steps, beams = (0.0, 0.5, 1.0)[seed % 3], 1 + seed % 3, (8, 6, 8)[seed % 3]
+    options = {"beams": beams, "alpha": 0.8, "gap": 3.0, "eos_margin": margin, "steps": steps}
+    found = search(params, source, config, **options)
+    expected = [cases.beam_search(params, row[None], config, beams, steps, 0.8, 3.0, margin) for row in source]
+    assert_same(rows_of(found, 0) + rows_of(found, 1), expected[0] + expected[1])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_wide_flat_beam_finds_the_best_of_all_sentences(seed: int) -> None:
     config = few(target_length=4)

@@ -50,9 +50,19 @@ def normalized(score: float, length: int, alpha: float) -> float:
 
 
 def beam_search(
-    params: Any, source: np.ndarray, config: Any, beams: int, steps: int, alpha: float, gap: float
+    params: Any,
+    source: np.ndarray,
+    config: Any,
+    beams: int,
+    steps: int,
+    alpha: float,
+    gap: float,
+    margin: float = math.inf,
 ) -> list[tuple[float, list[int]]]:
-    """The n-best of one sentence by a beam search over prefixes in lists: (normalized score, tokens with their end)."""
+    """The n-best of one sentence by a beam search over prefixes in lists: (normalized score, tokens).
+
+    Those that ended, and in places that are left those that go on.
+    """
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     ended: list[tuple[float, float, list[int]]] = []
     for _ in range(steps):
@@ -61,13 +71,15 @@ def beam_search(
             found = next_log_probabilities(params, source, prefix, config)
             tokens = [*prefix, config.eos]
             raw = score + found[config.eos]
-            ended.append((normalized(raw, len(tokens), alpha), raw, tokens))
+            if found[config.eos] >= found.max() - margin:
+                ended.append((normalized(raw, len(tokens), alpha), raw, tokens))
             going += [(score + x, [*prefix, t]) for t, x in enumerate(found) if t not in (config.eos, config.pad)]
         ended = sorted(ended, key=lambda row: -row[0])[:beams]
         live = sorted(going, key=lambda row: -row[0])[:beams]
         if len(ended) == beams and live[0][0] < min(raw for _, raw, _ in ended) - gap:
             break
-    return [(norm, tokens) for norm, _, tokens in ended]
+    going_on = [(normalized(score, steps, alpha), prefix) for score, prefix in live[: beams - len(ended)]]
+    return [*((norm, tokens) for norm, _, tokens in ended), *going_on]
 
 
 def best_of_all(
