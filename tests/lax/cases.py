@@ -249,7 +249,21 @@ REDUCED = [
          ((0, 0),)),
 ]  # fmt: skip
 
+_BATCHED = (((3,), (2,)), ((0, 2), (1, 0)))
+_BOTH = ((0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 3))
+PRODUCTS = [
+    Case("dot_general", lambda lax, np, x, w: lax.dot_general(x, w, _BATCHED), ((4, 3, 2, 6), (2, 4, 6, 5)),
+         splits=_BOTH),
+    Case("dot_general bfloat16", lambda lax, np, x, w: lax.dot_general(x, w, _BATCHED, None, np.float32),
+         ((4, 3, 2, 6), (2, 4, 6, 5)), "bfloat16", splits=_BOTH),
+    Case("dot_general int8", lambda lax, np, x, w: lax.dot_general(x, w, (((1,), (0,)), ((), ())), None, "int32"),
+         ((6, 8), (8, 5)), "int8", splits=((0, 0), (0, 1), (1, 1))),
+    Case("pad", lambda lax, np, x: lax.pad(x, np.float32(1), [(2, 1, 0), (-1, -2, 0), (1, 0, 2)]), ((4, 6, 3),),
+         splits=((0, 0), (0, 1), (0, 2))),
+]  # fmt: skip
+
 ALL = {
     "convolution": [*CONVOLUTIONS, *TRANSPOSED],
     "windows": [*WINDOWS, *CUMULATIVE, *REDUCED],
+    "products": PRODUCTS,
 }

@@ -11,6 +11,9 @@ import pytest
 import shardwise as sw
 from shardwise import P
 from tests.lax.against_jax import MESH, check, check_gradient
+from tests.lax.cases import PRODUCTS, Case
+from tests.lax.comparing import WORKER, compare
+from tests.support.once_per_run import written_by
 
 RANDOM = np.random.default_rng(0)
 X, W = RANDOM.normal(size=(6, 3, 4, 5)), RANDOM.normal(size=(4, 6, 5, 7))
@@ -20,6 +23,16 @@ NUMBERS = [
     (((), ()), ((0,), (1,))),
     (((3,), (2,)), ((), ())),
 ]
+
+
+@pytest.fixture(scope="module")
+def jax_results(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return dict(np.load(written_by(tmp_path_factory, WORKER, "out.npz")))
+
+
+@pytest.mark.parametrize("case", PRODUCTS, ids=[case.name for case in PRODUCTS])
+def test_results_and_gradients_are_those_of_jax(case: Case, jax_results: Any) -> None:
+    compare("products", case, jax_results)
 
 
 @pytest.mark.parametrize("numbers", NUMBERS, ids=str)
