@@ -16,6 +16,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import P
+from tests.errors.calls_of_lax_and_nn import calls_of_lax_and_nn
 from tests.errors.calls_of_optim import calls_of_optim
 from tests.errors.calls_of_random import calls_of_random
 from tests.errors.derivative_rows import DERIVATIVE_ROWS
@@ -460,7 +461,7 @@ add("register_dataclass", "type", lambda: sw.register_dataclass(3))  # type: ign
 
 # ---- random numbers, tests and PyTorch's names ---------------------------------------------------------------------
 
-for name, fault, call in [*calls_of_random(), *calls_of_optim()]:
+for name, fault, call in [*calls_of_random(), *calls_of_optim(), *calls_of_lax_and_nn()]:
     add(name, fault, call)
 add("assert_collectives", "type", lambda: sw.testing.assert_collectives(3))
 add("assert_work", "type", lambda: sw.testing.assert_work(3, ratio_max=1))

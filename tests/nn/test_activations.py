@@ -18,7 +18,7 @@ SPECIAL = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1e4, -1e4, 1e-30])
 FINITE = SPECIAL[~np.isnan(SPECIAL)]
 NAMES = ["celu", "elu", "gelu", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "leaky_relu", "log1mexp"]
 NAMES += ["log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus", "sparse_plus"]
-NAMES += ["sparse_sigmoid", "squareplus"]
+NAMES += ["sparse_sigmoid", "squareplus", "tanh"]
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("gelu", {"approximate": False}), ("elu", {"alpha": 0.5}), ("celu", {"alpha": 0.5}), ("squareplus", {"b": 2.0}),
     ("leaky_relu", {"negative_slope": 0.25}),

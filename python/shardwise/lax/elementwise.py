@@ -6,18 +6,18 @@ erf_inv(x)      %1 = chlo.erf_inv %x
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..dtypes import dtype_name, is_integer, numpy_dtype
-from ..errors import DTypeError, ShapeError, message, shown
-from ..numpy._primitives import broadcast, convert
+from ..dtypes import as_dtype, dtype_name, is_integer, numpy_dtype
+from ..errors import DTypeError, ShapeError, called_as, message, shown
+from ..numpy._primitives import broadcast, convert, static_integer
 from ..numpy._promote import is_float, is_inexact
 from ..recording.tracing import Tracer, WeakTracer
 from .calls import lifted, on_arrays, recording, with_dtype
+from .slicing import LARGEST
 
 __all__ = [
     "bessel_i1e",
@@ -245,7 +245,13 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Source: `jax.lax.convert_element_type`; StableHLO convert.
     """
     (x,) = lifted(operand)
-    return convert(x, numpy_dtype(dtype_name(np.dtype(new_dtype))))
+    return convert(x, _dtype_of("convert_element_type", new_dtype))
+
+
+def _dtype_of(function: str, dtype: Any) -> np.dtype[Any]:
+    """A dtype that programs have. Raises DTypeError."""
+    with called_as(f"lax.{function}", "dtype"):
+        return numpy_dtype(dtype_name(as_dtype(f"lax.{function}", dtype)))
 
 
 @on_arrays("operand")
@@ -264,7 +270,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     Source: `jax.lax.bitcast_convert_type`; StableHLO bitcast_convert.
     """
     (x,) = lifted(operand)
-    dtype = numpy_dtype(dtype_name(np.dtype(new_dtype)))
+    dtype = _dtype_of("bitcast_convert_type", new_dtype)
     old, new = x.dtype.itemsize, dtype.itemsize
     shape = x.shape if old == new else (*x.shape, old // new) if old > new else x.shape[:-1]
     if old < new and (x.ndim == 0 or x.shape[-1] != new // old):
@@ -290,7 +296,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     Source: `jax.lax.reduce_precision`; StableHLO reduce_precision.
     """
     (x,) = lifted(operand)
-    bits = operator.index(exponent_bits), operator.index(mantissa_bits)
+    given = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
+    bits = [static_integer("lax.reduce_precision", name, n, -LARGEST, LARGEST) for name, n in given.items()]
     if not 1 <= bits[0] <= 64 or not 0 <= bits[1] <= 64:
         rule = "exponent_bits must be from 1, and mantissa_bits from 0, to 64"
         raise ValueError(message("lax.reduce_precision", rule, f"{bits[0]} and {bits[1]}"))

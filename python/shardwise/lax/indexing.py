@@ -6,9 +6,8 @@ gather(x, i, numbers, slice_sizes=(1, 8))     %1 = "stablehlo.gather"(%x, %i) <{
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
@@ -16,11 +15,12 @@ import numpy as np
 
 from .. import _core
 from ..dtypes import is_integer
-from ..errors import DTypeError, ShapeError, message, shown
-from ..numpy._primitives import convert
+from ..errors import DTypeError, ShapeError, described, message, shown
+from ..numpy._primitives import convert, static_integer
 from ..numpy._promote import is_inexact
 from ..recording.tracing import Tracer
 from .calls import lifted, on_arrays, recording, with_dtype
+from .slicing import LARGEST, slice_sizes_of
 
 __all__ = [
     "GatherDimensionNumbers",
@@ -52,13 +52,25 @@ class GatherScatterMode(Enum):
     @classmethod
     def from_any(cls, mode: Any) -> GatherScatterMode:
         """The mode that JAX's names mean: "clip", "fill" or "drop", "promise_in_bounds"; None is FILL_OR_DROP."""
-        if isinstance(mode, cls):
-            return mode
-        names = {None: "fill", "drop": "fill", "fill": "fill", "clip": "clip", "promise_in_bounds": "promise_in_bounds"}
-        if not (mode is None or isinstance(mode, str)) or mode not in names:
-            known = "use 'clip', 'fill', 'drop' or 'promise_in_bounds'"
-            raise ValueError(message("GatherScatterMode", "mode must be one of JAX's", repr(mode), known))
-        return cls(names[mode])
+        return _mode("GatherScatterMode", mode)
+
+
+def _mode(function: str, mode: Any) -> GatherScatterMode:
+    """The mode that a name means, with ``function`` as the subject of the ValueError."""
+    if isinstance(mode, GatherScatterMode):
+        return mode
+    names = {None: "fill", "drop": "fill", "fill": "fill", "clip": "clip", "promise_in_bounds": "promise_in_bounds"}
+    if not (mode is None or isinstance(mode, str)) or mode not in names:
+        known = "use 'clip', 'fill', 'drop' or 'promise_in_bounds'"
+        raise ValueError(message(function, "mode must be one of JAX's", repr(mode), known))
+    return GatherScatterMode(names[mode])
+
+
+def _lists_to_tuples(numbers: Any) -> None:
+    """Make lists in the fields tuples: a program is cached by the numbers, which must have a hash."""
+    for name in (field.name for field in fields(numbers)):
+        if isinstance(getattr(numbers, name), list):
+            object.__setattr__(numbers, name, tuple(getattr(numbers, name)))
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,9 @@ class GatherDimensionNumbers:
     operand_batching_dims: tuple[int, ...] = ()
     start_indices_batching_dims: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        _lists_to_tuples(self)
+
 
 @dataclass(frozen=True)
 class ScatterDimensionNumbers:
@@ -102,9 +117,21 @@ class ScatterDimensionNumbers:
     operand_batching_dims: tuple[int, ...] = ()
     scatter_indices_batching_dims: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        _lists_to_tuples(self)
 
-def _dims(values: Sequence[int]) -> tuple[int, ...]:
-    return tuple(map(operator.index, values))
+
+def _dims(function: str, numbers: Any, kind: Any) -> dict[str, tuple[int, ...]]:
+    """The fields of dimension numbers, ours or those of JAX. Raises TypeError."""
+    what, found = f"lax.{function}", {}
+    for name in (field.name for field in fields(kind)):
+        if not hasattr(numbers, name):
+            raise TypeError(message(what, f"dimension_numbers must be {kind.__name__}", described(numbers)))
+        dims, place = getattr(numbers, name), f"dimension_numbers.{name}"
+        if not isinstance(dims, (tuple, list)):
+            raise TypeError(message(what, f"{place} must be a tuple of integers", described(dims)))
+        found[name] = tuple(static_integer(what, f"{place}[{i}]", n, -LARGEST, LARGEST) for i, n in enumerate(dims))
+    return found
 
 
 def _struct(name: str, fields: dict[str, Any]) -> _core.ir.Struct:
@@ -160,26 +187,22 @@ def gather(
 
     Source: `jax.lax.gather`; StableHLO gather.
     """
+    if isinstance(start_indices, (tuple, list)):
+        rule = "start_indices must be an array"
+        raise TypeError(message("lax.gather", rule, described(start_indices), "use np.asarray"))
     x, places = lifted(operand, start_indices)
-    numbers, sizes = dimension_numbers, _dims(slice_sizes)
-    places = _indices("gather", places, numbers.start_index_map)
-    if len(sizes) != x.ndim or any(not 0 <= size <= n for size, n in zip(sizes, x.shape)):
-        rule = "slice_sizes must have a size for each dim, from 0 to that of the dim"
-        raise ShapeError(message("lax.gather", rule, f"{sizes} for {x.dtype.name}{list(x.shape)}"))
-    fields = {
-        "offset_dims": _dims(numbers.offset_dims),
-        "collapsed_slice_dims": _dims(numbers.collapsed_slice_dims),
-        "operand_batching_dims": _dims(numbers.operand_batching_dims),
-        "start_indices_batching_dims": _dims(numbers.start_indices_batching_dims),
-        "start_index_map": _dims(numbers.start_index_map),
-        "index_vector_dim": places.ndim - 1,
-    }
-    attrs = {"dimension_numbers": _struct("stablehlo.gather", fields), "slice_sizes": sizes}
+    numbers = _dims("gather", dimension_numbers, GatherDimensionNumbers)
+    sizes, mapped = slice_sizes_of("gather", slice_sizes, x), numbers["start_index_map"]
+    places = _indices("gather", places, mapped)
+    names = ("offset_dims", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims")
+    struct = {name: numbers[name] for name in (*names, "start_index_map")} | {"index_vector_dim": places.ndim - 1}
+    attrs = {"dimension_numbers": _struct("stablehlo.gather", struct), "slice_sizes": sizes}
+    fills = mode is not None and _mode("lax.gather", mode) is GatherScatterMode.FILL_OR_DROP
     found: Any = recording().emit("stablehlo.gather", (x, places), attrs)
-    if mode is None or GatherScatterMode.from_any(mode) is not GatherScatterMode.FILL_OR_DROP:
+    if not fills:
         return found
-    inside = _are_inside(places, _limits(x, numbers.start_index_map, sizes, places.dtype))
-    dims = tuple(d for d in range(found.ndim) if d in numbers.offset_dims)
+    inside = _are_inside(places, _limits(x, mapped, sizes, places.dtype))
+    dims = tuple(d for d in range(found.ndim) if d in numbers["offset_dims"])
     filling = with_dtype("gather", _filling(x.dtype) if fill_value is None else fill_value, x.dtype).astype(x.dtype)
     return np.where(np.expand_dims(inside, dims), found, filling)
 
@@ -215,31 +238,33 @@ def _kept(places: Tracer, x: Tracer, mapped: Sequence[int], sizes: Sequence[int]
 def _scattered(
     function: str, combiner: str, operand: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, mode: Any
 ) -> Any:
+    given = _dims(function, numbers, ScatterDimensionNumbers)
+    windows, inserted, batch = (
+        given[name] for name in ("update_window_dims", "inserted_window_dims", "operand_batching_dims")
+    )
+    mapped = given["scatter_dims_to_operand_dims"]
     x, places, parts = lifted(operand, indices, updates)
-    places = _indices(function, places, numbers.scatter_dims_to_operand_dims)
+    places = _indices(function, places, mapped)
     if parts.dtype != x.dtype:
         got = f"{parts.dtype.name} for {x.dtype.name}"
         raise DTypeError(message(f"lax.{function}", "updates must have the operand's dtype", got))
-    if (
-        len(numbers.update_window_dims) + len(numbers.inserted_window_dims) + len(numbers.operand_batching_dims)
-        != x.ndim
-    ):
-        got = shown((numbers.update_window_dims, numbers.inserted_window_dims, numbers.operand_batching_dims))
+    if len(windows) + len(inserted) + len(batch) != x.ndim:
+        got = shown((windows, inserted, batch))
         rule = f"each of the {x.ndim} dims of the operand must be a window dim, inserted, or a batching dim"
         raise ShapeError(message(f"lax.{function}", rule, got))
-    window = iter(parts.shape[d] for d in numbers.update_window_dims)
-    whole = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    window = iter(parts.shape[d] for d in windows)
+    whole = {*inserted, *batch}
     sizes = [1 if dim in whole else next(window) for dim in range(x.ndim)]
-    places = _kept(places, x, numbers.scatter_dims_to_operand_dims, sizes, GatherScatterMode.from_any(mode))
-    fields = {
-        "update_window_dims": _dims(numbers.update_window_dims),
-        "inserted_window_dims": _dims(numbers.inserted_window_dims),
-        "input_batching_dims": _dims(numbers.operand_batching_dims),
-        "scatter_indices_batching_dims": _dims(numbers.scatter_indices_batching_dims),
-        "scatter_dims_to_operand_dims": _dims(numbers.scatter_dims_to_operand_dims),
+    places = _kept(places, x, mapped, sizes, _mode(f"lax.{function}", mode))
+    struct = {
+        "update_window_dims": windows,
+        "inserted_window_dims": inserted,
+        "input_batching_dims": batch,
+        "scatter_indices_batching_dims": given["scatter_indices_batching_dims"],
+        "scatter_dims_to_operand_dims": mapped,
         "index_vector_dim": places.ndim - 1,
     }
-    attrs = {"scatter_dimension_numbers": _struct("stablehlo.scatter", fields)}
+    attrs = {"scatter_dimension_numbers": _struct("stablehlo.scatter", struct)}
     return recording().emit("stablehlo.scatter", (x, places, parts), attrs, None, None, combiner)
 
 

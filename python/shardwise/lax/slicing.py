@@ -6,19 +6,19 @@ dynamic_slice(x, (i, 0), (2, 4))     %1 = stablehlo.dynamic_slice %x, %i, %zero,
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import is_integer
-from ..errors import DTypeError, Error, ShapeError, message, shown
+from ..errors import DTypeError, Error, ShapeError, described, message, shown
 from ..numpy._primitives import convert, normalize_axis, reshape, static_integer
 from ..recording.tracing import Tracer
 from .calls import lifted, on_arrays, recording, with_dtype
 
 __all__ = [
+    "LARGEST",
     "dynamic_index_in_dim",
     "dynamic_slice",
     "dynamic_slice_in_dim",
@@ -26,22 +26,43 @@ __all__ = [
     "dynamic_update_slice",
     "dynamic_update_slice_in_dim",
     "pad",
+    "slice_sizes_of",
 ]
 
-_LARGEST = 2**62
+LARGEST = 2**62  # of an integer that a message shows
+
+
+def slice_sizes_of(function: str, given: Any, x: Tracer) -> tuple[int, ...]:
+    """A size for each dim of ``x``, from 0 to that of the dim. Raises TypeError and ShapeError."""
+    try:
+        items = list(given)
+    except Error:  # of a traced value, which must be known
+        raise
+    except TypeError:
+        raise TypeError(message(f"lax.{function}", "slice_sizes must be a list of integers", shown(given))) from None
+    sizes = tuple(
+        static_integer(f"lax.{function}", f"slice_sizes[{i}]", n, -LARGEST, LARGEST) for i, n in enumerate(items)
+    )
+    if len(sizes) != x.ndim or any(not 0 <= size <= n for size, n in zip(sizes, x.shape)):
+        rule = "slice_sizes must have a size for each dim, from 0 to that of the dim"
+        raise ShapeError(message(f"lax.{function}", rule, f"{sizes} for {x.dtype.name}{list(x.shape)}"))
+    return sizes
 
 
 def _starts(function: str, start_indices: Any, shape: Sequence[int]) -> list[Tracer]:
     """One integer scalar for each dim, of one signed dtype."""
     ndim = len(shape)
-    if hasattr(start_indices, "ndim") and np.ndim(start_indices) == 1:
+    rule = f"start_indices must be {ndim} scalars, one for each dim"
+    if isinstance(start_indices, (tuple, list)):
+        starts = lifted(*start_indices)
+    elif hasattr(start_indices, "ndim") and np.ndim(start_indices) == 1:
         (vector,) = lifted(start_indices)
         starts = [vector[i] for i in range(vector.shape[0])]
     else:
-        starts = lifted(*start_indices)
+        raise ShapeError(message(f"lax.{function}", rule, described(start_indices)))
     if len(starts) != ndim or any(start.shape != () for start in starts):
         got = shown([start.shape for start in starts])
-        raise ShapeError(message(f"lax.{function}", f"start_indices must be {ndim} scalars, one for each dim", got))
+        raise ShapeError(message(f"lax.{function}", rule, got))
     if not all(is_integer(start.dtype) for start in starts):
         got = shown([start.dtype.name for start in starts])
         raise DTypeError(message(f"lax.{function}", "start_indices must be integers", got))
@@ -81,11 +102,11 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
     Source: `jax.lax.dynamic_slice`; StableHLO dynamic_slice.
     """
     (x,) = lifted(operand)
-    sizes = tuple(map(operator.index, slice_sizes))
-    if len(sizes) != x.ndim or any(not 0 <= size <= n for size, n in zip(sizes, x.shape)):
-        rule = "slice_sizes must have a size for each dim, from 0 to that of the dim"
-        raise ShapeError(message("lax.dynamic_slice", rule, f"{sizes} for {x.dtype.name}{list(x.shape)}"))
-    starts = _from_end(_starts("dynamic_slice", start_indices, x.shape), x.shape)
+    return _sliced("dynamic_slice", x, start_indices, slice_sizes_of("dynamic_slice", slice_sizes, x))
+
+
+def _sliced(function: str, x: Tracer, start_indices: Any, sizes: Sequence[int]) -> Any:
+    starts = _from_end(_starts(function, start_indices, x.shape), x.shape)
     return recording().emit("stablehlo.dynamic_slice", (x, *starts), {"slice_sizes": list(sizes)})
 
 
@@ -105,18 +126,28 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     Source: `jax.lax.dynamic_update_slice`; StableHLO dynamic_update_slice.
     """
     x, part = lifted(operand, update)
+    return _updated("dynamic_update_slice", x, part, start_indices)
+
+
+def _updated(function: str, x: Tracer, part: Tracer, start_indices: Any) -> Any:
     if x.dtype != part.dtype:
         got = f"{part.dtype.name} for {x.dtype.name}"
-        raise DTypeError(message("lax.dynamic_update_slice", "update must have the operand's dtype", got))
+        raise DTypeError(message(f"lax.{function}", "update must have the operand's dtype", got))
     if part.ndim != x.ndim or any(n > m for n, m in zip(part.shape, x.shape)):
         got = f"{list(part.shape)} for {list(x.shape)}"
-        raise ShapeError(message("lax.dynamic_update_slice", "update must fit into the operand", got))
-    starts = _from_end(_starts("dynamic_update_slice", start_indices, x.shape), x.shape)
+        raise ShapeError(message(f"lax.{function}", "update must fit into the operand", got))
+    starts = _from_end(_starts(function, start_indices, x.shape), x.shape)
     return recording().emit("stablehlo.dynamic_update_slice", (x, part, *starts))
 
 
-def _along(start_index: Any, axis: int, ndim: int) -> list[Any]:
-    return [start_index if d == axis else 0 for d in range(ndim)]
+def _along(function: str, name: str, start_index: Any, axis: int, ndim: int) -> list[Any]:
+    """The start indices of a slice of one dim, which begins at 0 in the others."""
+    (start,) = lifted(start_index)
+    if start.shape != () or not is_integer(start.dtype):
+        got = f"{start.dtype.name}{list(start.shape)}"
+        kind = ShapeError if start.shape != () else DTypeError
+        raise kind(message(f"lax.{function}", f"{name} must be an integer scalar", got))
+    return [start if d == axis else 0 for d in range(ndim)]
 
 
 @on_arrays("operand", "start_index")
@@ -135,9 +166,17 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     Source: `jax.lax.dynamic_slice_in_dim`.
     """
     (x,) = lifted(operand)
-    axis = normalize_axis("lax.dynamic_slice_in_dim", axis, x.ndim)
-    sizes = [slice_size if d == axis else n for d, n in enumerate(x.shape)]
-    return dynamic_slice(x, _along(start_index, axis, x.ndim), sizes)
+    return _rows("dynamic_slice_in_dim", "start_index", x, start_index, slice_size, axis)
+
+
+def _rows(function: str, name: str, x: Tracer, start_index: Any, slice_size: Any, axis: Any) -> Any:
+    axis = normalize_axis(f"lax.{function}", axis, x.ndim)
+    size = static_integer(f"lax.{function}", "slice_size", slice_size, -LARGEST, LARGEST)
+    if not 0 <= size <= x.shape[axis]:
+        got = f"{size} for {x.dtype.name}{list(x.shape)}"
+        raise ShapeError(message(f"lax.{function}", f"slice_size must be from 0 to the size of dim {axis}", got))
+    sizes = [size if d == axis else n for d, n in enumerate(x.shape)]
+    return _sliced(function, x, _along(function, name, start_index, axis, x.ndim), sizes)
 
 
 @on_arrays("operand", "index")
@@ -157,7 +196,7 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     """
     (x,) = lifted(operand)
     axis = normalize_axis("lax.dynamic_index_in_dim", axis, x.ndim)
-    row = dynamic_slice_in_dim(x, index, 1, axis)
+    row = _rows("dynamic_index_in_dim", "index", x, index, 1, axis)
     return row if keepdims else reshape(row, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
@@ -177,8 +216,9 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     Source: `jax.lax.dynamic_update_slice_in_dim`.
     """
     x, part = lifted(operand, update)
-    axis = normalize_axis("lax.dynamic_update_slice_in_dim", axis, x.ndim)
-    return dynamic_update_slice(x, part, _along(start_index, axis, x.ndim))
+    function = "dynamic_update_slice_in_dim"
+    axis = normalize_axis(f"lax.{function}", axis, x.ndim)
+    return _updated(function, x, part, _along(function, "start_index", start_index, axis, x.ndim))
 
 
 @on_arrays("operand", "update", "index")
@@ -197,10 +237,11 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     Source: `jax.lax.dynamic_update_index_in_dim`.
     """
     x, row = lifted(operand, update)
-    axis = normalize_axis("lax.dynamic_update_index_in_dim", axis, x.ndim)
+    function = "dynamic_update_index_in_dim"
+    axis = normalize_axis(f"lax.{function}", axis, x.ndim)
     if row.ndim == x.ndim - 1:
         row = reshape(row, (*row.shape[:axis], 1, *row.shape[axis:]))
-    return dynamic_update_slice(x, row, _along(index, axis, x.ndim))
+    return _updated(function, x, row, _along(function, "index", index, axis, x.ndim))
 
 
 @on_arrays("operand", "padding_value")
@@ -233,7 +274,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     if len(triples) != x.ndim or any(len(triple) != 3 for triple in triples):
         raise ShapeError(message("lax.pad", rule, shown(padding_config)))
     config = [
-        [static_integer("lax.pad", f"padding_config[{d}][{i}]", n, 0 if i == 2 else -_LARGEST, _LARGEST)
+        [static_integer("lax.pad", f"padding_config[{d}][{i}]", n, 0 if i == 2 else -LARGEST, LARGEST)
          for d, n in enumerate(part)]
         for i, part in enumerate(zip(*triples) if triples else [(), (), ()])
     ]  # fmt: skip

@@ -6,18 +6,18 @@ top_k(x, 2)     %1:2 = chlo.top_k(%x, k = 2)
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, message, shown
-from ..numpy._primitives import iota, normalize_axis
+from ..numpy._primitives import iota, normalize_axis, static_integer
 from ..numpy._promote import is_complex
 from ..numpy.sorting import sort_together
 from ..recording.tracing import Tracer
 from .calls import lifted, on_arrays, recording
+from .slicing import LARGEST
 
 __all__ = ["argsort", "sort", "sort_key_val", "top_k"]
 
@@ -44,7 +44,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> Any:
     """
     x: Any = lifted(operand)[0]
     dim = normalize_axis("lax.top_k", axis, x.ndim)
-    count = operator.index(k)
+    count = static_integer("lax.top_k", "k", k, -LARGEST, LARGEST)
     if not 0 <= count <= x.shape[dim]:
         got = f"{count} for {x.dtype.name}{list(x.shape)}"
         raise ShapeError(message("lax.top_k", f"k must be from 0 to the size of dim {dim}", got))
@@ -60,7 +60,7 @@ def _checked(function: str, operands: Sequence[Any], dimension: int, keys: int) 
     if not arrays or any(x.shape != arrays[0].shape for x in arrays):
         got = shown([x.shape for x in arrays])
         raise ShapeError(message(f"lax.{function}", "operands must be one or more arrays of one shape", got))
-    count = operator.index(keys)
+    count = static_integer(f"lax.{function}", "num_keys", keys, -LARGEST, LARGEST)
     if not 1 <= count <= len(arrays):
         rule = f"num_keys must be from 1 to {len(arrays)}, the number of operands"
         raise ShapeError(message(f"lax.{function}", rule, count))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..control_flow import associative_scan
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, called_as, message, shown
+from ..errors import DTypeError, ShapeError, called_as, described, message, shown
 from ..numpy._primitives import normalize_axis, prefix, splat
 from ..numpy.reductions import highest, lowest
 from ..recording.tracing import Tracer
@@ -68,6 +68,13 @@ def _window(
     }
 
 
+def _expect_numbers(function: str, name: str, values: Any) -> None:
+    """Raise TypeError for a leaf that is neither a number nor an array."""
+    for value in flatten(values)[0]:
+        if not (isinstance(value, (bool, int, float, complex)) or hasattr(value, "dtype")):
+            raise TypeError(message(function, f"{name} must be a scalar", described(value)))
+
+
 @on_arrays("operand", "init_value", known=("init_value",))
 def reduce_window(
     operand: Any,
@@ -109,6 +116,7 @@ def reduce_window(
     array([2., 4., 5.])
     """
     function = "lax.reduce_window"
+    _expect_numbers(function, "init_value", init_value)
     parts = reduction(function, operand, init_value, "init_value", computation)
     attrs = _window(
         function, parts.arrays[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
@@ -201,6 +209,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     array([ 0, 60])
     """
     function = "lax.reduce"
+    _expect_numbers(function, "init_values", init_values)
     parts = reduction(function, operands, init_values, "init_values", computation)
     ndim = parts.arrays[0].ndim
     try:

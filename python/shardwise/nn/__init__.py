@@ -42,6 +42,7 @@ from .activations import (
     sparse_sigmoid,
     squareplus,
     swish,
+    tanh,
 )
 from .attention import dot_product_attention
 from .losses import (
@@ -106,4 +107,5 @@ __all__ = [
     "squareplus",
     "standardize",
     "swish",
+    "tanh",
 ]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the arguments of the functions of `sw.nn`, and gives Python numbers the dtype of the arrays beside them.
 
-x = inexact("nn.elu", x)       an array of floats; integers and bools become float64
-alpha = like(alpha, x)         0.5 beside a bfloat16 array is a bfloat16: NumPy itself would make a float32
+x = inexact("nn.elu", x)                    an array of floats; integers and bools become float64
+alpha = number("nn.elu", "alpha", alpha, x)  0.5 beside a bfloat16 array is a bfloat16: NumPy would make a float32
+half = like(0.5, x)                          the same for a constant, which needs no check
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, message
+from ..errors import DTypeError, ShapeError, described, message
 from ..process.traceback_filtering import entry_point
 
-__all__ = ["as_array", "inexact", "like", "mask_of", "mean", "public", "total", "wide"]
+__all__ = ["as_array", "inexact", "like", "mask_of", "mean", "number", "public", "total", "wide"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -34,14 +35,20 @@ def public(function: _F) -> _F:
     return called  # type: ignore[return-value]
 
 
-def as_array(x: Any) -> Any:
-    """``x``, or a NumPy array of the numbers and lists of numbers in it."""
-    return x if hasattr(x, "dtype") and hasattr(x, "shape") else np.asarray(x)
+def as_array(function: str, x: Any, name: str = "x") -> Any:
+    """``x``, or a NumPy array of the numbers and lists of numbers in it. Raises ShapeError for lists of two lengths."""
+    if hasattr(x, "dtype") and hasattr(x, "shape"):
+        return x
+    try:
+        return np.asarray(x)
+    except ValueError:
+        rule = f"{name} must be an array, or lists of equal lengths"
+        raise ShapeError(message(function, rule, described(x))) from None
 
 
 def inexact(function: str, x: Any, name: str = "x") -> Any:
     """``x`` as an array of floats: integers and bools become float64. Raises DTypeError for others."""
-    x = as_array(x)
+    x = as_array(function, x, name)
     if is_float(x.dtype):
         return x
     if x.dtype.kind in "biu":
@@ -52,6 +59,15 @@ def inexact(function: str, x: Any, name: str = "x") -> Any:
 def like(value: Any, x: Any) -> Any:
     """A Python number in the dtype of ``x``; an array stays as it is."""
     return value if hasattr(value, "dtype") else np.asarray(value, x.dtype)
+
+
+def number(function: str, name: str, value: Any, x: Any) -> Any:
+    """:func:`like` for an argument: a real number, or an array of them. Raises DTypeError for others."""
+    dtype = as_array(function, value, name).dtype
+    if dtype.kind not in "biu" and not is_float(dtype):
+        rule = f"{name} must be a real number or an array of them"
+        raise DTypeError(message(function, rule, str(dtype) if hasattr(value, "dtype") else described(value)))
+    return like(value, x)
 
 
 def wide(x: Any) -> Any:
@@ -75,7 +91,7 @@ def mask_of(function: str, where: Any, x: Any) -> Any:
     """A mask of bools that broadcasts to ``x``, or None. Raises DTypeError and ShapeError."""
     if where is None:
         return None
-    where = as_array(where)
+    where = as_array(function, where, "where")
     if where.dtype != bool:
         raise DTypeError(message(function, "where must be of bools", str(where.dtype), "compare it with 0"))
     check_broadcasts(function, "where", where, x)

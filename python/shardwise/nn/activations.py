@@ -16,7 +16,7 @@ from ..dtypes import is_float
 from ..errors import ShapeError, message
 from ..lax import erfc, logistic
 from ..numpy._primitives import normalize_axis
-from ._arguments import as_array, inexact, like, public
+from ._arguments import as_array, inexact, like, number, public
 
 __all__ = [
     "celu",
@@ -43,6 +43,7 @@ __all__ = [
     "sparse_sigmoid",
     "squareplus",
     "swish",
+    "tanh",
 ]
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -58,7 +59,7 @@ def identity(x: Any) -> Any:
 
     Source: `jax.nn.identity`.
     """
-    return as_array(x)
+    return as_array("nn.identity", x)
 
 
 @public
@@ -76,7 +77,7 @@ def relu(x: Any) -> Any:
     >>> relu(np.array([-2.0, 0.0, 3.0]))
     array([0., 0., 3.])
     """
-    x = as_array(x)
+    x = as_array("nn.relu", x)
     if not (is_float(x.dtype) or x.dtype.kind in "iu"):
         x = inexact("nn.relu", x)
     return np.where(x <= like(0, x), like(0, x), x)
@@ -185,7 +186,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     array([1.])
     """
     x = inexact("nn.squareplus", x)
-    return (x + np.sqrt(x * x + like(b, x))) / like(2, x)
+    return (x + np.sqrt(x * x + number("nn.squareplus", "b", b, x))) / like(2, x)
 
 
 @public
@@ -304,7 +305,8 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     >>> elu(np.array([-1000.0, 2.0]))
     array([-1.,  2.])
     """
-    return _elu(inexact("nn.elu", x), alpha)
+    x = inexact("nn.elu", x)
+    return _elu(x, number("nn.elu", "alpha", alpha, x))
 
 
 def _elu(x: Any, alpha: Any) -> Any:
@@ -329,7 +331,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     array([-0.5,  2. ])
     """
     x = inexact("nn.celu", x)
-    zero, scale = like(0, x), like(alpha, x)
+    zero, scale = like(0, x), number("nn.celu", "alpha", alpha, x)
     return np.maximum(x, zero) + scale * np.expm1(np.minimum(x, zero) / scale)
 
 
@@ -424,7 +426,25 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     array([-0.01,  2.  ])
     """
     x = inexact("nn.leaky_relu", x)
-    return np.where(x >= like(0, x), x, like(negative_slope, x) * x)
+    return np.where(x >= like(0, x), x, number("nn.leaky_relu", "negative_slope", negative_slope, x) * x)
+
+
+@public
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent, as ``np.tanh``.
+
+    Args:
+        x: an array of real numbers of any shape.
+
+    Raises:
+        DTypeError: complex numbers, or no numbers.
+
+    Source: `jax.nn.tanh`.
+
+    >>> tanh(np.array([-1000.0, 0.0, 1000.0]))
+    array([-1.,  0.,  1.])
+    """
+    return np.tanh(inexact("nn.tanh", x))
 
 
 @public

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, message
-from ._arguments import as_array, inexact, like, public, wide
+from ..errors import DTypeError, ShapeError, message, shown
+from ._arguments import as_array, inexact, like, number, public, wide
 from .softmax import softmax_of
 
 __all__ = ["dot_product_attention"]
@@ -68,7 +68,7 @@ def dot_product_attention(
            [0.5 , 0.5 , 0.  ],
            [0.33, 0.33, 0.33]])
     """
-    given = [as_array(x) for x in (query, key, value)]
+    given = [as_array(_NAME, x, name) for name, x in {"query": query, "key": key, "value": value}.items()]
     output_shape = tuple(given[0].shape)
     query, key, value = (_with_four_dims(x) for x in given)
     _check(query, key, value)
@@ -85,7 +85,8 @@ def dot_product_attention(
     # One key/value head for each query head needs no further dim: BTNH,BSNH->BNTS, else BTKGH,BSKH->BKGTS.
     each = heads // groups if groups else 1
     logits = _product("bqhd,bkhd->bhqk", "bqhgd,bkhd->bhgqk", _grouped(wide(query), 2, groups, each), wide(key), each)
-    logits = logits * like(size**-0.5 if scale is None and size else 1.0 if scale is None else scale, logits)
+    factor = like(size**-0.5 if size else 1.0, logits) if scale is None else number(_NAME, "scale", scale, logits)
+    logits = logits * factor
     if added is not None:
         logits = (logits + _grouped(added, 1, groups, each)).astype(logits.dtype)
     if seen is not None:
@@ -136,7 +137,7 @@ def _rows(name: str, given: Any, query: Any, key: Any) -> Any:
     """A bias or a mask as (B or 1, N or 1, T or 1, S or 1), or None."""
     if given is None:
         return None
-    x = as_array(given)
+    x = as_array(_NAME, given, name)
     if name == "mask" and x.dtype != bool:
         raise DTypeError(message(_NAME, "mask must be of bools", str(x.dtype), "compare it with 0"))
     x = x if name == "mask" else inexact(_NAME, x, name)
@@ -151,7 +152,7 @@ def _rows(name: str, given: Any, query: Any, key: Any) -> Any:
 def _lengths(name: str, given: Any, batch: int) -> Any:
     if given is None:
         return None
-    x = as_array(given)
+    x = as_array(_NAME, given, f"{name}_seq_lengths")
     if x.dtype.kind not in "iu":
         raise DTypeError(message(_NAME, f"{name}_seq_lengths must be integers", str(x.dtype), "convert them"))
     if tuple(x.shape) != (batch,):
@@ -166,7 +167,9 @@ def _seen(mask: Any, places: list[Any], is_causal: bool, window: Any, lengths: l
     if is_causal:
         parts.append((at >= to)[None, None])
     if window is not None:
-        left, right = (window, window) if isinstance(window, (int, np.integer)) else window
+        left, right = window if isinstance(window, (tuple, list)) and len(window) == 2 else (window, window)
+        if not all(isinstance(reach, (int, np.integer)) for reach in (left, right)):
+            raise TypeError(message(_NAME, "local_window_size must be one integer or two", shown(window)))
         parts.append(((at <= to + left) & (at >= to - right))[None, None])
     for place, length in zip((at, to), lengths):
         if length is not None:

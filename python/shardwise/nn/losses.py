@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import ShapeError, message
 from ..numpy._primitives import normalize_axes, normalize_axis
-from ._arguments import as_array, inexact, like, mask_of, public, total
+from ._arguments import as_array, inexact, like, mask_of, number, public, total
 from .activations import log_sigmoid_of
 from .softmax import log_softmax_of, logsumexp_of, places_of
 
@@ -32,7 +32,7 @@ __all__ = [
 def _both(function: str, names: tuple[str, str], first: Any, second: Any) -> tuple[Any, Any]:
     """Two arrays of floats that broadcast. A Python number takes the other's dtype."""
     a = inexact(function, first, names[0])
-    b = inexact(function, like(second, a), names[1])
+    b = inexact(function, number(function, names[1], second, a), names[1])
     try:
         np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
     except ValueError:
@@ -98,7 +98,7 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
     array([1.3863, 1.3863])
     """
     name = "nn.softmax_cross_entropy_with_integer_labels"
-    logits, labels = inexact(name, logits, "logits"), as_array(labels)
+    logits, labels = inexact(name, logits, "logits"), as_array(name, labels, "labels")
     dim, mask = normalize_axis(name, axis, len(logits.shape)), mask_of(name, where, logits)
     shape, size = tuple(n for d, n in enumerate(logits.shape) if d != dim), int(logits.shape[dim])
     if tuple(labels.shape) != shape:
@@ -201,7 +201,7 @@ def huber_loss(predictions: Any, targets: Any = None, delta: float = 1.0) -> Any
     array([0.125, 2.5  ])
     """
     errors = np.abs(_errors("nn.huber_loss", predictions, targets))
-    border = like(delta, errors)
+    border = number("nn.huber_loss", "delta", delta, errors)
     square = np.minimum(errors, border)
     return like(0.5, errors) * (square * square) + border * (errors - square)
 
@@ -255,6 +255,7 @@ def cosine_similarity(predictions: Any, targets: Any, *, epsilon: float = 0.0, a
     a, b = _both(name, ("predictions", "targets"), predictions, targets)
     shape = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
     a, b = (x if tuple(x.shape) == shape else np.broadcast_to(x, shape) for x in (a, b))
+    number(name, "epsilon", epsilon, a)
     dims = normalize_axes(name, axis, len(shape))
     return total(_unit(a, dims, epsilon) * _unit(b, dims, epsilon), dims, keepdims=False)
 

@@ -16,7 +16,7 @@ from ..errors import ShapeError, is_one_of, message
 from ..lax import rsqrt
 from ..numpy._primitives import normalize_axes
 from ..random._threefry import check_key
-from ._arguments import check_broadcasts, inexact, like, mask_of, mean as mean_of, public, wide
+from ._arguments import check_broadcasts, inexact, like, mask_of, mean as mean_of, number, public, wide
 
 __all__ = ["batch_norm", "dropout", "layer_norm", "rms_norm", "standardize"]
 
@@ -63,13 +63,14 @@ def standardize(
     dims, mask = normalize_axes("nn.standardize", axis, len(x.shape)), mask_of("nn.standardize", where, x)
     if not is_one_of(algorithm, ("fast", "stable")):
         raise ValueError(message("nn.standardize", "algorithm must be 'fast' or 'stable'", repr(algorithm)))
-    centre = mean_of(x, dims, mask) if mean is None else like(mean, x)
+    name = "nn.standardize"
+    centre = mean_of(x, dims, mask) if mean is None else number(name, "mean", mean, x)
     if variance is None:
         if algorithm == "fast":
             variance = np.maximum(mean_of(x * x, dims, mask) - centre * centre, like(0, x))
         else:
             variance = mean_of((x - centre) * (x - centre), dims, mask)
-    return (x - centre) * rsqrt(like(variance, x) + like(epsilon, x))
+    return (x - centre) * rsqrt(number(name, "variance", variance, x) + number(name, "epsilon", epsilon, x))
 
 
 @public
@@ -110,6 +111,7 @@ def layer_norm(
     x = inexact("nn.layer_norm", x)
     dims = normalize_axes("nn.layer_norm", axis, len(x.shape))
     parameters = _parameters("nn.layer_norm", x, scale=scale, bias=bias)
+    number("nn.layer_norm", "epsilon", epsilon, x)
     centre, variance = _statistics(wide(x), dims, use_fast_variance)
     return _normalized(x, centre, variance, parameters["scale"], parameters["bias"], epsilon)
 
@@ -141,6 +143,7 @@ def rms_norm(x: Any, scale: Any = None, *, axis: Any = -1, epsilon: float = 1e-6
     x = inexact("nn.rms_norm", x)
     dims = normalize_axes("nn.rms_norm", axis, len(x.shape))
     parameters = _parameters("nn.rms_norm", x, scale=scale)
+    number("nn.rms_norm", "epsilon", epsilon, x)
     squares = wide(x) * wide(x)
     return _normalized(x, None, mean_of(squares, dims), parameters["scale"], None, epsilon)
 
@@ -192,6 +195,8 @@ def batch_norm(
     (array([-1.,  1.]), array([0.02]), array([1.]))
     """
     x = inexact("nn.batch_norm", x)
+    for name, value in {"momentum": momentum, "epsilon": epsilon}.items():
+        number("nn.batch_norm", name, value, x)
     features = sorted(normalize_axes("nn.batch_norm", axis, len(x.shape)))
     sizes = tuple(int(x.shape[d]) for d in features)
     shape = tuple(int(size) if d in features else 1 for d, size in enumerate(x.shape))
@@ -258,7 +263,7 @@ def _parameters(function: str, x: Any, **given: Any) -> dict[str, Any]:
     """Parameters as arrays that broadcast to ``x``; None stays."""
     found = {}
     for name, value in given.items():
-        found[name] = None if value is None else inexact(function, like(value, x), name)
+        found[name] = None if value is None else inexact(function, number(function, name, value, x), name)
         if value is not None:
             check_broadcasts(function, name, found[name], x)
     return found

@@ -15,8 +15,9 @@ import numpy as np
 from ..dtypes import as_dtype
 from ..errors import DTypeError, ShapeError, message
 from ..grad import stop_gradient
-from ..numpy._primitives import normalize_axes, normalize_axis
-from ._arguments import as_array, inexact, like, mask_of, public, total
+from ..lax.slicing import LARGEST
+from ..numpy._primitives import normalize_axes, normalize_axis, static_integer
+from ._arguments import as_array, inexact, like, mask_of, number, public, total
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax"]
 
@@ -136,7 +137,7 @@ def logsumexp(
     """
     a = inexact("nn.logsumexp", a, "a")
     if b is not None:
-        b = inexact("nn.logsumexp", like(b, a), "b")
+        b = inexact("nn.logsumexp", number("nn.logsumexp", "b", b, a), "b")
         dtype = np.result_type(a.dtype, b.dtype)
         a, b = a.astype(dtype), b.astype(dtype)
         try:
@@ -237,10 +238,11 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float32, axis: int = -1
 
 def places_of(function: str, x: Any, size: int, axis: int) -> Any:
     """The bools of :func:`one_hot`."""
-    x = as_array(x)
+    x = as_array(function, x)
     if x.dtype.kind not in "iu":
         raise DTypeError(message(function, "indices must be integers", str(x.dtype), "convert them with astype"))
     dim = normalize_axis(function, axis, len(x.shape) + 1)
+    size = static_integer(function, "num_classes", size, -LARGEST, LARGEST)
     if size < 0:
         raise ShapeError(message(function, "num_classes must not be negative", size))
     if size - 1 > np.iinfo(x.dtype).max:  # an index of int8 beside 1000 classes
