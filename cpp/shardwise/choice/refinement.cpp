@@ -48,12 +48,11 @@ std::shared_ptr<Choice> Refinement::around(const Choice& known) {
   const FoldedGraph folded(graph.costs(), graph.known_picks());
   const CostGraph& solved_graph = folded.is_repeated() ? folded.graph() : graph.costs();
   context_.counters.add("choose.solved_cells", static_cast<int64_t>(cells_of(solved_graph)));
-  if (!folded.is_repeated()) return better(graph, solved(graph.costs(), graph.known_picks(), context_.poll), known);
-  const std::vector<uint32_t> picks = solved(folded, context_.poll);
+  const std::vector<uint32_t> picks =
+      folded.is_repeated() ? solved(folded, context_.poll) : solved(graph.costs(), graph.known_picks(), context_.poll);
   if (!graph.has_other_ops(picks)) return nullptr;
   if (auto found = better(graph, picks, known)) return found;
-  const FoldedGraph without_more_work(graph.costs_without_more_work(), graph.known_picks());
-  return better(graph, solved(without_more_work, context_.poll), known);
+  return better(graph, picks_around(graph.costs_without_more_work(), graph.known_picks(), context_.poll), known);
 }
 
 std::shared_ptr<Choice> Refinement::better(const ProgramGraph& graph, const std::vector<uint32_t>& picks,
