@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,35 @@ X = {"a": np.ones(2)}
 OTHER = {"b": np.ones(2)}
 NEED_PARAMS = ("scale_by_param_block_norm", "scale_by_param_block_rms", "scale_by_trust_ratio", "scale_by_factored_rms")
 TAKE_TREES = ("ema", "scale_by_adam", "scale_by_factored_rms", "scale_by_lion", "scale_by_rms", "scale_by_rss")
+
+WORDS = np.array(["a"])
+WRONG: dict[str, Any] = {"none": None, "text": "word", "list": [1], "dict": {"a": 1}}
+NUMBERS = ("Any", "int", "float", "ScalarOrSchedule")
+MAY_BE_NONE = ("learning_rate", "clipping_threshold")
+NO_NUMBERS = ("mask", "weight_decay_mask", "trust_ratio_mask", "mu_dtype", "accumulator_dtype", "dtype_momentum")
+SCALES = "boundaries_and_scales"
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "constant_schedule": {"value": 1.0},
+    "polynomial_schedule": {"init_value": 1.0, "end_value": 0.0, "power": 2, "transition_steps": 9},
+    "linear_schedule": {"init_value": 1.0, "end_value": 0.0, "transition_steps": 9},
+    "piecewise_constant_schedule": {"init_value": 1.0, SCALES: {3: 0.5}},
+    "piecewise_interpolate_schedule": {"interpolate_type": "linear", "init_value": 1.0, SCALES: {3: 0.5}},
+    "exponential_decay": {"init_value": 1.0, "transition_steps": 9, "decay_rate": 0.5},
+    "cosine_decay_schedule": {"init_value": 1.0, "decay_steps": 9},
+    "rsqrt_decay_schedule": {"init_value": 1.0},
+    "linear_onecycle_schedule": {"transition_steps": 9, "peak_value": 1.0},
+    "cosine_onecycle_schedule": {"transition_steps": 9, "peak_value": 1.0},
+    "join_schedules": {"schedules": [o.constant_schedule(1.0)], "boundaries": []},
+    "warmup_constant_schedule": {"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 3},
+    "warmup_cosine_decay_schedule": {"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 3, "decay_steps": 9},
+    "warmup_exponential_decay_schedule": {
+        "init_value": 0.0, "peak_value": 1.0, "warmup_steps": 3, "transition_steps": 9, "decay_rate": 0.5,
+    },
+    "sgdr_schedule": {"cosine_kwargs": [{"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 1, "decay_steps": 3}]},
+}  # fmt: skip
+OPTIMIZERS = ("adafactor", "adagrad", "adam", "adamw", "lamb", "lars", "lion", "nadam", "nadamw", "rmsprop", "sgd")
+ARGUMENTS: dict[str, dict[str, Any]] = {**{name: {"learning_rate": 0.1} for name in OPTIMIZERS}, **SCHEDULES}
+ARGUMENTS |= {"gshard_adafactor": {}, "scale_by_factored_rms": {}, "scale_by_learning_rate": {"learning_rate": 0.1}}
 
 
 def calls_of_optim() -> list[tuple[str, str, Callable[[], Any]]]:
@@ -78,7 +109,54 @@ def calls_of_optim() -> list[tuple[str, str, Callable[[], Any]]]:
     add("linear_onecycle_schedule", "steps", lambda: o.linear_onecycle_schedule(0, 1.0))
     add("cosine_onecycle_schedule", "steps", lambda: o.cosine_onecycle_schedule(0, 1.0))
     add("join_schedules", "count", lambda: o.join_schedules([o.constant_schedule(1.0)], [3]))
-    return rows
+    return [*rows, *_of_other_types()]
+
+
+def _of_other_types() -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    """Each hyperparameter as a value of another type, where it is used: when the optimizer is made, or later."""
+    for name, good in ARGUMENTS.items():
+        make = getattr(o, name)
+        for parameter in list(inspect.signature(make).parameters.values()):
+            if parameter.annotation not in NUMBERS or parameter.name in NO_NUMBERS:
+                continue
+            for fault, wrong in WRONG.items():
+                may_be = wrong is None and (parameter.default is None or parameter.name in MAY_BE_NONE)
+                if not may_be:
+                    arguments = {**good, parameter.name: wrong}
+                    yield f"optim.{name}", f"{parameter.name}-{fault}", partial(_used, make, arguments)
+    for name, good in SCHEDULES.items():
+        for fault, wrong in WRONG.items():
+            yield f"optim.{name}", f"step-{fault}", lambda n=name, g=good, w=wrong: getattr(o, n)(**g)(w)
+    for fault, wrong in WRONG.items():
+        for name in ("piecewise_constant_schedule", "piecewise_interpolate_schedule"):
+            if not (wrong is None or isinstance(wrong, dict)):
+                arguments = {**SCHEDULES[name], SCALES: wrong}
+                yield f"optim.{name}", f"scales-{fault}", partial(_used, getattr(o, name), arguments)
+        yield "optim.join_schedules", f"schedules-{fault}", partial(o.join_schedules, wrong, [3])
+        yield "optim.sgdr_schedule", f"parts-{fault}", partial(o.sgdr_schedule, wrong)
+        yield "optim.multi_transform", f"transforms-{fault}", partial(o.multi_transform, wrong, "a")
+        for name in ("pow_decay_rate", "adam_decay_rate", "capped_decay_rate"):
+            yield f"optim.{name}", f"count-{fault}", partial(getattr(o, name), wrong)
+            yield f"optim.{name}", f"rate-{fault}", partial(getattr(o, name), 3, wrong)
+    yield "optim.global_norm", "leaf", partial(o.global_norm, {"a": WORDS})
+    yield "optim.safe_increment", "count", partial(o.safe_increment, None)
+    yield "optim.sgdr_schedule", "keys", partial(o.sgdr_schedule, [{"decay_steps": 3}])
+    yield "optim.sgdr_schedule", "empty", partial(o.sgdr_schedule, [])
+    yield "optim.join_schedules", "boundary", partial(o.join_schedules, [o.constant_schedule(1.0)] * 2, ["a"])
+    yield "optim.multi_transform", "labels-none", lambda: o.multi_transform({"a": o.identity()}, None).init(X)
+    yield "optim.multi_transform", "labels-array", lambda: o.multi_transform({"a": o.identity()}, X).init(X)
+    yield "optim.adamw", "mask", lambda: o.adamw(0.1, mask="a").init(X)
+    yield "optim.add_decayed_weights", "mask", lambda: o.add_decayed_weights(0.1, mask={"b": True}).init(X)
+    yield "optim.scale_by_factored_rms", "function", lambda: o.scale_by_factored_rms(decay_rate_fn=3)
+    yield "optim.MultiSteps", "dtype", lambda: o.MultiSteps(o.sgd(0.1), 2, accumulator_dtype="word")
+    yield "optim.clip_by_global_norm", "leaf", lambda: o.clip_by_global_norm(1.0).update({"a": WORDS}, ())
+    yield "optim.with_float32_masters", "updates", lambda: _masters().update(None, _masters().init(X), X)
+    yield "optim.with_float32_masters", "parameters", lambda: _masters().update(X, _masters().init(X), 1.5)
+
+
+def _used(make: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    made = make(**arguments)
+    return made.update(X, made.init(X), X) if hasattr(made, "update") else made(3)
 
 
 def _masters() -> Any:

@@ -56,7 +56,6 @@ PARTS: dict[str, Callable[[], Any]] = {
     "with_float32_masters": lambda: o.with_float32_masters(o.adam(0.1)),
     "MultiSteps": lambda: o.MultiSteps(o.adam(0.1), 2),
 }
-ALIASES = {"scale_by_learning_rate": "scale"}  # what one of these returns is the other
 ANY_LEAF = ("identity", "set_to_zero", "stateless")  # which compute nothing
 
 
@@ -114,7 +113,7 @@ def test_the_state_of_another_transformation_is_refused(name: str, wrong: str) -
     rule, way_out = "the state must be ", "call init(params), or load it with like=init(params)"
     assert (rule in got, way_out in got) == (bool(got), bool(got))
     has_parts = type(state) in (tuple, type(own))  # of which one may refuse its own
-    assert not got or has_parts or got.startswith(f"optim.{ALIASES.get(name, name)}: ")
+    assert not got or has_parts or got.startswith(f"optim.{name}: ")
 
 
 def test_states_are_shown_by_their_kind() -> None:
@@ -319,15 +318,15 @@ def test_a_traced_function_takes_the_copy() -> None:
 
 NO_NUMBERS = {"float64[2]": np.ones(2), "'a'": "a", "1j": 1j, "[1.0]": [1.0], "<U1[]": np.array("a")}
 MAKERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "scale_by_adam: eps": ("", lambda x: o.adam(0.1, eps=x)),
-    "scale_by_adam: b1": ("", lambda x: o.lamb(0.1, b1=x)),
-    "scale_by_learning_rate: learning_rate": (" or a schedule", o.sgd),
-    "add_decayed_weights: weight_decay": (" or a schedule", lambda x: o.adamw(0.1, weight_decay=x)),
-    "scale_by_rms: decay": ("", lambda x: o.rmsprop(0.1, decay=x)),
-    "scale_by_rss: eps": ("", lambda x: o.adagrad(0.1, eps=x)),
-    "scale_by_lion: b2": ("", lambda x: o.lion(0.1, b2=x)),
-    "scale_by_trust_ratio: eps": ("", lambda x: o.lars(0.1, eps=x)),
-    "scale_by_factored_rms: decay_rate": ("", lambda x: o.adafactor(0.1, decay_rate=x)),
+    "adam: eps": ("", lambda x: o.adam(0.1, eps=x)),
+    "lamb: b1": ("", lambda x: o.lamb(0.1, b1=x)),
+    "sgd: learning_rate": (" or a schedule", o.sgd),
+    "adamw: weight_decay": (" or a schedule", lambda x: o.adamw(0.1, weight_decay=x)),
+    "rmsprop: decay": ("", lambda x: o.rmsprop(0.1, decay=x)),
+    "adagrad: eps": ("", lambda x: o.adagrad(0.1, eps=x)),
+    "lion: b2": ("", lambda x: o.lion(0.1, b2=x)),
+    "lars: eps": ("", lambda x: o.lars(0.1, eps=x)),
+    "adafactor: decay_rate": ("", lambda x: o.adafactor(0.1, decay_rate=x)),
     "trace: decay": ("", o.trace),
     "ema: decay": ("", o.ema),
     "scale: step_size": ("", o.scale),
@@ -349,8 +348,8 @@ def test_hyperparameters_are_numbers(name: str, got: str) -> None:
 def test_results_of_schedules_are_numbers(got: str) -> None:
     value = NO_NUMBERS.get(got)
     for name, part in (
-        ("scale_by_learning_rate: the result of learning_rate", o.adam(lambda count: value)),
-        ("add_decayed_weights: the result of weight_decay", o.adamw(0.1, weight_decay=lambda count: value)),
+        ("adam: the result of learning_rate", o.adam(lambda count: value)),
+        ("adamw: the result of weight_decay", o.adamw(0.1, weight_decay=lambda count: value)),
         ("scale_by_schedule: the result of step_size_fn", o.scale_by_schedule(lambda count: value)),
     ):
         expected = f"optim.{name} must be a number, got {got}"
@@ -359,7 +358,7 @@ def test_results_of_schedules_are_numbers(got: str) -> None:
 
 def test_states_have_no_dtype_of_integers() -> None:
     for name, make in (
-        ("scale_by_adam", lambda: o.adam(0.1, mu_dtype="int32")),
+        ("adam", lambda: o.adam(0.1, mu_dtype="int32")),
         ("trace", lambda: o.trace(0, False, int)),
     ):
         got = error_of(sw.DTypeError, make)

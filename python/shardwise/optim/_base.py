@@ -12,8 +12,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from itertools import count as numbers_from
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,18 +32,21 @@ __all__ = [
     "abs_sq",
     "apply_updates",
     "as_array",
+    "as_part_of",
     "call_update",
     "cast",
     "checked_dtype",
     "checked_number",
     "checked_numbers",
     "checked_rate",
+    "checked_step",
     "full_like",
     "identity",
     "incremental_update",
     "like",
     "mapped",
     "named_in_errors",
+    "optimizer",
     "params_given",
     "real_dtype",
     "real_part",
@@ -55,6 +59,7 @@ __all__ = [
 ]
 
 Schedule = Callable[[Any], Any]
+_F = TypeVar("_F", bound=Callable[..., Any])
 ScalarOrSchedule = Any  # a number, an array without dims, or a schedule
 
 
@@ -117,6 +122,15 @@ def checked_numbers(what: str, **values: Any) -> None:
         checked_number(what, name, value)
 
 
+def checked_step(what: str, name: str, count: Any) -> Any:
+    """The number of a step, or an array of several. Raises TypeError."""
+    dtype = getattr(count, "dtype", None)
+    is_number = isinstance(count, (int, float)) if dtype is None else dtype.kind in "biu" or is_float(dtype)
+    if not is_number:
+        raise TypeError(message(what, f"{name} must be a number", described(count)))
+    return count
+
+
 def checked_rate(what: str, name: str, value: Any) -> Any:
     """A number, or a schedule: a function whose results are checked when it is called. Raises TypeError."""
     if not callable(value):
@@ -154,6 +168,40 @@ def named_in_errors(what: str) -> Iterator[None]:
         if head != "tree.map":
             raise
         raise reworded(error, f"{what}: {rest}") from None
+
+
+@contextmanager
+def as_part_of(what: str) -> Iterator[None]:
+    """Context manager: errors of other functions of this package begin with ``what``, which the user called."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        head, _, rest = str(error).partition(": ")
+        if head == what or not head.startswith("optim."):
+            raise
+        raise reworded(error, f"{what}: {rest}") from None
+
+
+def optimizer(make: _F) -> _F:
+    """Decorator: errors of the parts of an optimizer begin with its name, also in ``init`` and ``update``."""
+    what = f"optim.{make.__name__}"
+
+    @wraps(make)
+    def made(*args: Any, **kwargs: Any) -> GradientTransformation:
+        with as_part_of(what):
+            parts = make(*args, **kwargs)
+
+        def init(params: Any) -> Any:
+            with as_part_of(what):
+                return parts.init(params)
+
+        def update(updates: Any, state: Any, params: Any = None, **extra_args: Any) -> tuple[Any, Any]:
+            with as_part_of(what):
+                return call_update(parts, updates, state, params, extra_args)
+
+        return GradientTransformation(init, update)
+
+    return made  # type: ignore[return-value]
 
 
 def mapped(what: str, f: Callable[..., Any], tree: Any, *rest: Any, check: Any = expect_numbers) -> Any:
@@ -224,6 +272,8 @@ def safe_increment(count: Any) -> Any:
     True
     """
     count = as_array(count)
+    if count.dtype.kind not in "iu":
+        raise DTypeError(message("optim.safe_increment", "count must be an integer", described(count)))
     last, one = (np.asarray(number, count.dtype) for number in (np.iinfo(count.dtype).max, 1))
     return np.where(count < last, count + np.where(count < last, one, one - one), last)
 

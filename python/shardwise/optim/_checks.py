@@ -45,7 +45,11 @@ def expect_numbers(what: str, tree: Any, number: int, leaves: tuple[Any, ...]) -
 
 
 def expect_shapes(what: str, tree: Any, number: int, leaves: tuple[Any, ...]) -> None:
-    """Raise ShapeError unless the leaves in one place of several trees have one shape."""
+    """Raise ShapeError unless the leaves in one place of several trees have one shape, and DTypeError for no arrays."""
+    for leaf in leaves:
+        if leaf.dtype.kind == "O":
+            got = _in_place("None" if leaf.shape == () and leaf.item() is None else described(leaf), tree, number)
+            raise DTypeError(message(what, "leaves must be arrays of numbers", got))
     for leaf in leaves[1:]:
         if tuple(leaf.shape) != tuple(leaves[0].shape):
             shapes = f"{list(leaves[0].shape)} and {list(leaf.shape)}"
@@ -56,10 +60,6 @@ def expect_shapes(what: str, tree: Any, number: int, leaves: tuple[Any, ...]) ->
 def expect_updates(what: str, tree: Any, number: int, leaves: tuple[Any, Any]) -> None:
     """Raise unless a parameter can hold its sum with an update: no broadcasting, and no part of a number is lost."""
     param, update = leaves
-    for leaf in leaves:
-        if leaf.dtype.kind == "O":
-            got = _in_place("None" if leaf.shape == () and leaf.item() is None else described(leaf), tree, number)
-            raise DTypeError(message(what, "leaves must be arrays of numbers", got))
     expect_shapes(what, tree, number, leaves)
     loses = "fraction" if not is_inexact(param.dtype) and is_inexact(update.dtype) else ""
     loses = "imaginary part" if is_complex(update.dtype) and not is_complex(param.dtype) else loses

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..array import ShapeDtypeStruct
-from ..errors import message, shown
+from ..errors import described, message, shown
 from ..tree import map as tree_map
 from ._base import (
     GradientTransformation,
     abs_sq,
     as_array,
+    checked_number,
     checked_numbers,
+    checked_step,
     full_like,
     like,
     mapped,
@@ -60,6 +62,8 @@ def pow_decay_rate(count: Any, exponent: Any = 0.8) -> Any:
     >>> round(float(pow_decay_rate(9)), 6)
     0.841511
     """
+    checked_step("optim.pow_decay_rate", "count", count)
+    checked_number("optim.pow_decay_rate", "exponent", exponent)
     t = as_array(count + 1).astype(np.float32).astype(np.float64)
     rounded = as_array(exponent).astype(np.float32).astype(np.float64)
     return np.float32(1) - np.power(t, -rounded).astype(np.float32)
@@ -71,6 +75,8 @@ def adam_decay_rate(count: Any, beta2: Any = 0.99) -> Any:
     >>> [round(float(adam_decay_rate(count)), 4) for count in (0, 1)]
     [0.0, 0.4975]
     """
+    checked_step("optim.adam_decay_rate", "count", count)
+    checked_number("optim.adam_decay_rate", "beta2", beta2)
     t = as_array(count + 1).astype(np.float64)
     return beta2 * (1 - np.power(float(beta2), t - 1)) / (1 - np.power(float(beta2), t))
 
@@ -81,6 +87,8 @@ def capped_decay_rate(count: Any, beta2: Any = 0.99) -> Any:
     >>> float(capped_decay_rate(1000))
     0.99
     """
+    checked_step("optim.capped_decay_rate", "count", count)
+    checked_number("optim.capped_decay_rate", "beta2", beta2)
     t = as_array(count + 1).astype(np.float64)
     return np.minimum(beta2, 1 - np.power(t, -0.8))
 
@@ -138,7 +146,10 @@ def scale_by_factored_rms(
     if factored_dims not in ("largest", "last"):
         raise ValueError(message(what, "factored_dims must be 'largest' or 'last'", shown(factored_dims)))
 
+    if not callable(decay_rate_fn):
+        raise TypeError(message(what, "decay_rate_fn must be a function", described(decay_rate_fn)))
     checked_numbers(what, decay_rate=decay_rate, step_offset=step_offset, epsilon=epsilon)
+    checked_numbers(what, min_dim_size_to_factor=min_dim_size_to_factor)
 
     def dims_of(param: Any) -> tuple[int, int] | None:
         return _factored_dims(tuple(param.shape), min_dim_size_to_factor, factored_dims) if factored else None

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from ..array import ShapeDtypeStruct
-from ..dtypes import is_complex, is_float, is_inexact
+from ..dtypes import as_dtype, is_complex, is_float, is_inexact
 from ..errors import described, is_integer, message, shown
 from ..recording.tracing import Tracer, current_trace
 from ..tree import leaves as tree_leaves, map as tree_map
@@ -18,7 +18,9 @@ from ..trees import leaf_names
 from ._base import (
     GradientTransformation,
     apply_updates,
+    as_part_of,
     call_update,
+    checked_rate,
     full_like,
     like,
     mapped,
@@ -138,7 +140,12 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
     >>> part.update(grads, part.init(grads))[0]
     {'a': array([2.]), 'b': array([1.])}
     """
-    _check_transformation("optim.masked", inner)
+    return _masked("optim.masked", inner, mask)
+
+
+def _masked(what: str, inner: GradientTransformation, mask: Any) -> GradientTransformation:
+    """The same under the name of the function that errors begin with."""
+    _check_transformation(what, inner)
 
     def of(tree: Any) -> Any:
         found = mask(tree) if callable(mask) else mask
@@ -146,19 +153,20 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
             is_bool = isinstance(leaf, (bool, np.bool_)) or (isinstance(leaf, np.ndarray) and leaf.dtype == bool)
             if not is_bool or np.shape(leaf):
                 rule = "the leaves of a mask must be True or False"
-                raise TypeError(message("optim.masked", rule, described(leaf)))
+                raise TypeError(message(what, rule, described(leaf)))
         return found
 
     def hidden(mask_tree: Any, tree: Any) -> Any:
-        with named_in_errors("optim.masked"):
+        with named_in_errors(what):
             return tree_map(lambda keep, part: part if keep else MaskedNode(), mask_tree, tree)
 
     def update(updates: Any, state: MaskedState, params: Any = None, **extra_args: Any) -> tuple[Any, MaskedState]:
-        expect_state("optim.masked", MaskedState, state)
+        expect_state(what, MaskedState, state)
         mask_tree = of(updates)
         visible = None if params is None else hidden(mask_tree, params)
         new, inner_state = call_update(inner, hidden(mask_tree, updates), state.inner_state, visible, extra_args)
-        result = tree_map(lambda keep, new, old: new if keep else old, mask_tree, new, updates)
+        with named_in_errors(what):
+            result = tree_map(lambda keep, new, old: new if keep else old, mask_tree, new, updates)
         return result, MaskedState(inner_state)
 
     return GradientTransformation(lambda params: MaskedState(inner.init(hidden(of(params), params))), update)
@@ -184,17 +192,23 @@ def multi_transform(transforms: Mapping[Hashable, GradientTransformation], param
     >>> both.update(grads, both.init(grads))[0]
     {'a': array([-0.5]), 'b': array([0.])}
     """
+    what = "optim.multi_transform"
+    if not isinstance(transforms, Mapping):
+        raise TypeError(message(what, "transforms must be a dict of transformations", described(transforms)))
     for each in transforms.values():
-        _check_transformation("optim.multi_transform", each)
+        _check_transformation(what, each)
 
     def parts(tree: Any) -> dict[Hashable, GradientTransformation]:
         labels = param_labels(tree) if callable(param_labels) else param_labels
+        for label in tree_leaves(labels):
+            if not isinstance(label, Hashable):
+                raise TypeError(message(what, "a label must have a hash, as a str has", described(label)))
         missing = {*tree_leaves(labels)} - {*transforms}
         if missing:
             rule = "each label must have a transformation"
-            raise ValueError(message("optim.multi_transform", rule, sorted(map(str, missing)), "add it to transforms"))
+            raise ValueError(message(what, rule, sorted(map(str, missing)), "add it to transforms"))
         return {
-            label: masked(each, tree_map(lambda own, label=label: own == label, labels))
+            label: _masked(what, each, tree_map(lambda own, label=label: own == label, labels))
             for label, each in transforms.items()
         }
 
@@ -202,7 +216,7 @@ def multi_transform(transforms: Mapping[Hashable, GradientTransformation], param
         return PartitionState({label: each.init(params) for label, each in parts(params).items()})
 
     def update(updates: Any, state: PartitionState, params: Any = None, **extra: Any) -> tuple[Any, PartitionState]:
-        what, found, states = "optim.multi_transform", parts(updates), {}
+        found, states = parts(updates), {}
         expect_state(what, PartitionState, state)
         if not isinstance(state.inner_states, Mapping) or {*state.inner_states} != {*found}:
             raise wrong_state(what, f"the PartitionState of {', '.join(map(repr, found))}", state.inner_states)
@@ -253,9 +267,10 @@ class MultiSteps:
             rule = "every_k_schedule must be an integer of at least 1, or a function"
             raise ValueError(message("optim.MultiSteps", rule, shown(every_k_schedule)))
         self.inner_opt = opt
-        self._every = every_k_schedule if callable(every_k_schedule) else lambda step: every_k_schedule
+        every = checked_rate(self._what, "every_k_schedule", every_k_schedule)
+        self._every = every if callable(every) else lambda step: every
         self._is_mean = use_grad_mean
-        self._dtype = np.dtype(accumulator_dtype)
+        self._dtype = as_dtype(self._what, accumulator_dtype)
 
     def init(self, params: Any) -> MultiStepsState:
         """The first state."""
@@ -362,7 +377,8 @@ def with_float32_masters(inner: GradientTransformation) -> GradientTransformatio
         _expect_roundings(what, params, state.master)
         grads = mapped(what, widened, updates, check=None)
         new, inner_state = call_update(inner, grads, state.inner_state, state.master, extra_args)
-        master = apply_updates(state.master, new)
+        with as_part_of(what):
+            master = apply_updates(state.master, new)
         result = mapped(what, lambda m, p: m - widened(p), master, params, check=expect_shapes)
         return result, MasterState(master, inner_state)
 

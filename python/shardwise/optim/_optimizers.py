@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import is_one_of, message, shown
-from ._base import GradientTransformation, ScalarOrSchedule, identity
+from ._base import (
+    GradientTransformation,
+    ScalarOrSchedule,
+    checked_number,
+    checked_numbers,
+    checked_rate,
+    identity,
+    optimizer,
+)
 from ._factored import adam_decay_rate, capped_decay_rate, pow_decay_rate, scale_by_factored_rms
 from ._masking import masked, named_chain
 from ._moments import ema, scale_by_adam, scale_by_lion, scale_by_rms, scale_by_rss, trace
@@ -39,6 +47,7 @@ __all__ = [
 ]
 
 
+@optimizer
 def sgd(
     learning_rate: ScalarOrSchedule, momentum: Any = None, nesterov: bool = False, accumulator_dtype: Any = None
 ) -> GradientTransformation:
@@ -58,10 +67,13 @@ def sgd(
     >>> sgd(0.5).update(np.ones(1), sgd(0.5).init(np.zeros(1)))[0]
     array([-0.5])
     """
-    first = identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype)
+    first = identity()
+    if momentum is not None:
+        first = trace(checked_number("optim.sgd", "momentum", momentum), nesterov, accumulator_dtype)
     return named_chain("optim.sgd", first, scale_by_learning_rate(learning_rate))
 
 
+@optimizer
 def adam(
     learning_rate: ScalarOrSchedule,
     b1: Any = 0.9,
@@ -98,6 +110,7 @@ def adam(
     )
 
 
+@optimizer
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Any = 0.9,
@@ -141,6 +154,7 @@ def adamw(
     )
 
 
+@optimizer
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Any = 0.9,
@@ -158,6 +172,7 @@ def nadam(
     return named_chain("optim.nadam", scaled, scale_by_learning_rate(learning_rate))
 
 
+@optimizer
 def nadamw(
     learning_rate: ScalarOrSchedule,
     b1: Any = 0.9,
@@ -181,6 +196,7 @@ def nadamw(
     )
 
 
+@optimizer
 def rmsprop(
     learning_rate: ScalarOrSchedule,
     decay: Any = 0.9,
@@ -209,7 +225,9 @@ def rmsprop(
     >>> rmsprop(0.5, 0.75).update(np.full(1, 3.0), rmsprop(0.5).init(np.zeros(1)))[0].round(6)
     array([-1.])
     """
-    last = identity() if momentum is None else trace(momentum, nesterov)
+    last = identity()
+    if momentum is not None:
+        last = trace(checked_number("optim.rmsprop", "momentum", momentum), nesterov)
     return named_chain(
         "optim.rmsprop",
         scale_by_rms(decay, eps, initial_scale, eps_in_sqrt),
@@ -218,6 +236,7 @@ def rmsprop(
     )
 
 
+@optimizer
 def adagrad(
     learning_rate: ScalarOrSchedule, initial_accumulator_value: Any = 0.1, eps: Any = 1e-7
 ) -> GradientTransformation:
@@ -241,6 +260,7 @@ def adagrad(
     )
 
 
+@optimizer
 def lion(
     learning_rate: ScalarOrSchedule,
     b1: Any = 0.9,
@@ -276,6 +296,7 @@ def lion(
     )
 
 
+@optimizer
 def lamb(
     learning_rate: ScalarOrSchedule,
     b1: Any = 0.9,
@@ -313,6 +334,7 @@ def lamb(
     )
 
 
+@optimizer
 def lars(
     learning_rate: ScalarOrSchedule,
     weight_decay: ScalarOrSchedule = 0.0,
@@ -348,10 +370,11 @@ def lars(
         add_decayed_weights(weight_decay, weight_decay_mask),
         masked(scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps), trust_ratio_mask),
         scale_by_learning_rate(learning_rate),
-        trace(momentum, nesterov),
+        trace(checked_number("optim.lars", "momentum", momentum), nesterov),
     )
 
 
+@optimizer
 def adafactor(
     learning_rate: ScalarOrSchedule = None,
     min_dim_size_to_factor: int = 128,
@@ -392,6 +415,11 @@ def adafactor(
     >>> optimizer.update(np.full(1, 3.0), optimizer.init(np.zeros(1)), np.ones(1))[0].round(6)
     array([-0.1])
     """
+    given = {"momentum": momentum, "clipping_threshold": clipping_threshold}
+    given = {name: value for name, value in given.items() if value is not None}
+    checked_numbers("optim.adafactor", decay_offset=decay_offset, eps=eps, **given)
+    if weight_decay_rate is not None:
+        checked_rate("optim.adafactor", "weight_decay_rate", weight_decay_rate)
     parts = [scale_by_factored_rms(factored, decay_rate, decay_offset, min_dim_size_to_factor, eps)]
     if clipping_threshold is not None:
         parts.append(clip_by_block_rms(clipping_threshold))
@@ -406,6 +434,7 @@ def adafactor(
     return named_chain("optim.adafactor", *parts, scale(-1))
 
 
+@optimizer
 def gshard_adafactor(
     learning_rate: Any = 1.0,
     decay_steps: int = 10_000,
@@ -442,6 +471,11 @@ def gshard_adafactor(
     """
     if not is_one_of(decay, ("pow", "adam", "capped")):
         raise ValueError(message("optim.gshard_adafactor", "decay must be 'pow', 'adam' or 'capped'", shown(decay)))
+    if clipping_threshold is not None:
+        checked_number("optim.gshard_adafactor", "clipping_threshold", clipping_threshold)
+    checked_numbers(
+        "optim.gshard_adafactor", learning_rate=learning_rate, decay_steps=decay_steps, beta2=beta2, eps=eps
+    )
     functions: dict[str, tuple[Callable[[Any, Any], Any], Any]]
     functions = {"pow": (pow_decay_rate, 0.8), "adam": (adam_decay_rate, beta2), "capped": (capped_decay_rate, beta2)}
     function, rate = functions[decay]

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import message, shown
+from ..dtypes import is_inexact
+from ..errors import DTypeError, described, message, shown
 from ..tree import leaves as tree_leaves
 from ._base import (
     GradientTransformation,
@@ -24,6 +25,7 @@ from ._base import (
     identity,
     like,
     mapped,
+    optimizer,
     params_given,
     real_dtype,
     safe_increment,
@@ -68,7 +70,11 @@ def global_norm(updates: Any) -> Any:
     >>> float(global_norm({"a": np.array([3.0]), "b": np.array([4.0])}))
     5.0
     """
-    squares = [np.sum(abs_sq(wide(as_array(leaf)))) for leaf in tree_leaves(updates)]
+    arrays = [as_array(leaf) for leaf in tree_leaves(updates)]
+    for array in arrays:
+        if array.dtype.kind not in "biu" and not is_inexact(array.dtype):
+            raise DTypeError(message("optim.global_norm", "leaves must be arrays of numbers", described(array)))
+    squares = [np.sum(abs_sq(wide(array))) for array in arrays]
     return np.sqrt(sum(squares[1:], squares[0])) if squares else np.float32(0)
 
 
@@ -83,6 +89,7 @@ def scale(step_size: Any) -> GradientTransformation:
     return stateless_as(what, lambda updates, params: mapped(what, lambda g: like(step_size, g) * g, updates))
 
 
+@optimizer
 def scale_by_learning_rate(learning_rate: ScalarOrSchedule, *, flip_sign: bool = True) -> GradientTransformation:
     """The updates times the learning rate, and times -1.
 
@@ -209,6 +216,7 @@ def scale_by_param_block_rms(min_scale: Any = 1e-3) -> GradientTransformation:
     return stateless_as(what, lambda updates, params: mapped(what, scaled, updates, params_given(what, params)))
 
 
+@optimizer
 def add_decayed_weights(weight_decay: ScalarOrSchedule = 0.0, mask: Any = None) -> GradientTransformation:
     """The updates plus ``weight_decay`` times the parameters.
 
@@ -286,6 +294,7 @@ def clip_by_block_rms(threshold: Any) -> GradientTransformation:
     return stateless_as(what, lambda updates, params: mapped(what, clipped, updates))
 
 
+@optimizer
 def clip_by_global_norm(max_norm: Any) -> GradientTransformation:
     """All leaves, scaled so that their common norm is at most ``max_norm``.
 

@@ -7,13 +7,16 @@ They compute in float64 and are rounded to the dtype of each update. Optax compu
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import message, shown
+from ..errors import described, message, shown
+from ._base import as_part_of, checked_number, checked_numbers, checked_step
 
 __all__ = [
     "constant_schedule",
@@ -34,6 +37,35 @@ __all__ = [
 ]
 
 Schedule = Callable[[Any], Any]
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _schedule(make: _F) -> _F:
+    """Decorator: check the numbers and flags of a schedule and its steps, under the name of the function."""
+    what, signature = f"optim.{make.__name__}", inspect.signature(make)
+
+    @wraps(make)
+    def made(*args: Any, **kwargs: Any) -> Schedule:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # a missing or unknown argument: Python names it
+            return make(*args, **kwargs)  # type: ignore[no-any-return]
+        for name, value in given.items():
+            _check(what, signature.parameters[name], value)
+        with as_part_of(what):
+            schedule = make(*args, **kwargs)
+        return lambda count: schedule(checked_step(what, "the step", count))
+
+    return made  # type: ignore[return-value]
+
+
+def _check(what: str, parameter: inspect.Parameter, value: Any) -> None:
+    """Raise TypeError unless a number is one, and a flag is a bool."""
+    if parameter.annotation == "bool":
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(message(what, f"{parameter.name} must be a bool", shown(value)))
+    elif parameter.annotation in ("Any", "int", "float") and not (value is None and parameter.default is None):
+        checked_number(what, parameter.name, value)
 
 
 def _positive(what: str, name: str, value: Any) -> Any:
@@ -48,6 +80,7 @@ def _not_negative(what: str, name: str, value: Any) -> Any:
     return value
 
 
+@_schedule
 def constant_schedule(value: Any) -> Schedule:
     """``value`` at every step.
 
@@ -57,6 +90,7 @@ def constant_schedule(value: Any) -> Schedule:
     return lambda count: value
 
 
+@_schedule
 def polynomial_schedule(
     init_value: Any, end_value: Any, power: Any, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
@@ -85,6 +119,7 @@ def polynomial_schedule(
     return schedule
 
 
+@_schedule
 def linear_schedule(init_value: Any, end_value: Any, transition_steps: int, transition_begin: int = 0) -> Schedule:
     """:func:`polynomial_schedule` of power 1.
 
@@ -94,6 +129,7 @@ def linear_schedule(init_value: Any, end_value: Any, transition_steps: int, tran
     return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
 
 
+@_schedule
 def piecewise_constant_schedule(init_value: Any, boundaries_and_scales: Mapping[int, float] | None = None) -> Schedule:
     """``init_value``, multiplied by a scale from each boundary on.
 
@@ -120,13 +156,20 @@ def piecewise_constant_schedule(init_value: Any, boundaries_and_scales: Mapping[
     return schedule
 
 
-def _scales(what: str, boundaries_and_scales: Mapping[int, float] | None) -> list[tuple[int, float]]:
-    scales = sorted((boundaries_and_scales or {}).items())
+def _scales(what: str, boundaries_and_scales: Any) -> list[tuple[int, float]]:
+    if boundaries_and_scales is not None and not isinstance(boundaries_and_scales, Mapping):
+        rule = "boundaries_and_scales must be a dict or None"
+        raise TypeError(message(what, rule, described(boundaries_and_scales)))
+    given = (boundaries_and_scales or {}).items()
+    for boundary, scale in given:
+        checked_numbers(what, **{"a boundary": boundary, "a scale": scale})
+    scales = sorted(given)
     if any(scale < 0 for _, scale in scales):
         raise ValueError(message(what, "scales must not be negative", [scale for _, scale in scales]))
     return scales
 
 
+@_schedule
 def exponential_decay(
     init_value: Any,
     transition_steps: int,
@@ -166,6 +209,7 @@ def exponential_decay(
     return schedule
 
 
+@_schedule
 def cosine_decay_schedule(init_value: Any, decay_steps: int, alpha: Any = 0.0, exponent: Any = 1.0) -> Schedule:
     """Half a period of a cosine, from ``init_value`` down to ``alpha * init_value``.
 
@@ -192,6 +236,7 @@ def cosine_decay_schedule(init_value: Any, decay_steps: int, alpha: Any = 0.0, e
     return schedule
 
 
+@_schedule
 def rsqrt_decay_schedule(init_value: Any, transition_steps: int = 10_000) -> Schedule:
     """``init_value`` up to step ``transition_steps``, then falling with the square root of the step.
 
@@ -208,7 +253,7 @@ def rsqrt_decay_schedule(init_value: Any, transition_steps: int = 10_000) -> Sch
     [1.0, 1.0, 0.5]
     """
     _positive("optim.rsqrt_decay_schedule", "transition_steps", transition_steps)
-    return lambda count: init_value / np.maximum(1.0, np.sqrt((count + 1) / transition_steps))
+    return lambda count: init_value / np.sqrt(np.maximum(1.0, (count + 1) / transition_steps))
 
 
 def _linear(start: float, end: float, part: Any) -> Any:
@@ -219,6 +264,7 @@ def _cosine(start: float, end: float, part: Any) -> Any:
     return end + (start - end) / 2 * (np.cos(math.pi * part) + 1)
 
 
+@_schedule
 def piecewise_interpolate_schedule(
     interpolate_type: str, init_value: Any, boundaries_and_scales: Mapping[int, float] | None = None
 ) -> Schedule:
@@ -256,6 +302,7 @@ def piecewise_interpolate_schedule(
     return schedule
 
 
+@_schedule
 def linear_onecycle_schedule(
     transition_steps: int,
     peak_value: Any,
@@ -287,6 +334,7 @@ def linear_onecycle_schedule(
     return piecewise_interpolate_schedule("linear", peak_value / div_factor, scales)
 
 
+@_schedule
 def cosine_onecycle_schedule(
     transition_steps: int,
     peak_value: Any,
@@ -316,6 +364,13 @@ def cosine_onecycle_schedule(
     return piecewise_interpolate_schedule("cosine", peak_value / div_factor, scales)
 
 
+def _listed(what: str, name: str, given: Any) -> list[Any]:
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(message(what, f"{name} must be a list", described(given)))
+    return list(given)
+
+
+@_schedule
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     """One schedule after the other; each counts its steps from its boundary.
 
@@ -332,9 +387,17 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     >>> [float(joined(step)) for step in (2, 3, 4, 5)]
     [1.0, 1.0, 0.5, 0.0]
     """
+    what = "optim.join_schedules"
+    schedules, boundaries = (
+        _listed(what, name, given) for name, given in (("schedules", schedules), ("boundaries", boundaries))
+    )
+    for each in schedules:
+        if not callable(each):
+            raise TypeError(message(what, "a schedule must be a function of the step", described(each)))
+    checked_numbers(what, **{f"boundaries[{i}]": boundary for i, boundary in enumerate(boundaries)})
     if len(schedules) != len(boundaries) + 1:
         got = f"{len(schedules)} schedules and {len(boundaries)} boundaries"
-        raise ValueError(message("optim.join_schedules", "a boundary must stand between two schedules", got))
+        raise ValueError(message(what, "a boundary must stand between two schedules", got))
 
     def schedule(step: Any) -> Any:
         value = schedules[0](step)
@@ -345,6 +408,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     return schedule
 
 
+@_schedule
 def warmup_constant_schedule(init_value: Any, peak_value: Any, warmup_steps: int) -> Schedule:
     """A straight line to ``peak_value``, which stays.
 
@@ -355,6 +419,7 @@ def warmup_constant_schedule(init_value: Any, peak_value: Any, warmup_steps: int
     return linear_schedule(init_value, peak_value, warmup_steps)
 
 
+@_schedule
 def warmup_cosine_decay_schedule(
     init_value: Any, peak_value: Any, warmup_steps: int, decay_steps: int, end_value: Any = 0.0, exponent: Any = 1.0
 ) -> Schedule:
@@ -385,6 +450,7 @@ def warmup_cosine_decay_schedule(
     )
 
 
+@_schedule
 def warmup_exponential_decay_schedule(
     init_value: Any,
     peak_value: Any,
@@ -406,6 +472,7 @@ def warmup_exponential_decay_schedule(
     return join_schedules([rises, falls], [warmup_steps])
 
 
+@_schedule
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """Warm restarts: several :func:`warmup_cosine_decay_schedule`, one after the other.
 
@@ -418,6 +485,18 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     >>> [round(float(sgdr_schedule([part, part])(step)), 3) for step in (1, 2, 3, 4)]
     [1.0, 0.5, 0.0, 1.0]
     """
-    parts = list(cosine_kwargs)
+    what, signature = "optim.sgdr_schedule", inspect.signature(warmup_cosine_decay_schedule)
+    parts = _listed(what, "cosine_kwargs", cosine_kwargs)
+    for part in parts:
+        if not isinstance(part, Mapping):
+            raise TypeError(message(what, "cosine_kwargs must be a list of dicts", described(part)))
+        try:
+            signature.bind(**part)
+        except TypeError as error:
+            rule = f"cosine_kwargs must be the arguments of warmup_cosine_decay_schedule: {error}"
+            raise TypeError(message(what, rule, [*part])) from None
+        checked_number(what, "decay_steps", part["decay_steps"])
+    if not parts:
+        raise ValueError(message(what, "cosine_kwargs must have an entry at least", "none"))
     ends = np.cumsum([part["decay_steps"] for part in parts]).tolist()
     return join_schedules([warmup_cosine_decay_schedule(**part) for part in parts], ends[:-1])
