@@ -239,10 +239,12 @@ void bind_trace(py::module_& module) {
              const Attrs attrs{{"value", DenseAttr{constant_from_python(array)}}};
              return value_tuple(trace, trace.emit("stablehlo.constant", {}, attrs, {}, nullptr));
            })
-      .def("constrain",
-           [](Trace& trace, uint32_t value, const TensorSharding& sharding) {
-             return trace.constrain(trace.checked(value), sharding).index;
-           })
+      .def(
+          "constrain",
+          [](Trace& trace, uint32_t value, const TensorSharding& sharding, const std::string& cause) {
+            return trace.constrain(trace.checked(value), sharding, cause).index;
+          },
+          py::arg("value"), py::arg("sharding"), py::arg("cause") = "")
       .def("set_name",
            [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
       .def("name_gradients", &name_gradients_of, py::arg("gradients"), py::arg("names"), py::arg("op_count"))

@@ -137,9 +137,9 @@ void Trace::set_sharding(ValueId value, const TensorSharding& sharding) {
   module_->value(value).sharding = context().intern(sharding);
 }
 
-ValueId Trace::constrain(ValueId value, const TensorSharding& sharding) {
+ValueId Trace::constrain(ValueId value, const TensorSharding& sharding, std::string_view cause) {
   Builder builder = builder_here();
-  return create_sharding_constraint(builder, value, sharding);
+  return create_sharding_constraint(builder, value, sharding, cause);
 }
 
 void Trace::set_name(ValueId id, const std::string& name) {

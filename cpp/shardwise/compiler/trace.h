@@ -57,7 +57,7 @@ class Trace {
   // Values from around a recorded region that its ops use become arguments of it: the value, and its argument.
   std::vector<std::pair<ValueId, ValueId>> capture(RegionId region);
   void set_sharding(ValueId value, const TensorSharding& sharding);  // the column of an argument or result
-  ValueId constrain(ValueId value, const TensorSharding& sharding);
+  ValueId constrain(ValueId value, const TensorSharding& sharding, std::string_view cause = {});
   void set_name(ValueId value, const std::string& name);
   // A stand-in for `value` that gradients can be taken by: f(x, x) has two variables though it has one value. Once the
   // gradient ops exist, `substitute` puts the values back in place of the variables, all in one walk.

@@ -19,6 +19,7 @@
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
+#include "shardwise/shard_update/arrivals.h"
 #include "shardwise/shard_update/carried_states.h"
 #include "shardwise/shard_update/cut_dims.h"
 #include "shardwise/shard_update/gradient_sums.h"
@@ -77,13 +78,19 @@ std::vector<UpdateGraph> find_graphs(Module& module) {
   return graphs;
 }
 
-ShardingId without_axes(Module& module, ShardingId id, const AxisList& axes) {
-  if (!id) return id;
-  TensorSharding sharding = module.context().sharding(id);
-  for (DimSharding& dim : sharding.dims) {
+std::vector<DimSharding> dims_without(const TensorSharding& sharding, const AxisList& axes) {
+  std::vector<DimSharding> dims(sharding.dims.begin(), sharding.dims.end());
+  for (DimSharding& dim : dims) {
     dim.axes = difference(dim.axes, axes);
     if (dim.axes.empty() && !dim.open) dim.priority.reset();
   }
+  return dims;
+}
+
+ShardingId without_axes(Module& module, ShardingId id, const AxisList& axes) {
+  if (!id) return id;
+  TensorSharding sharding = module.context().sharding(id);
+  sharding.dims = dims_without(sharding, axes);
   return module.context().intern(sharding);
 }
 
@@ -189,9 +196,11 @@ void find_all_obstacles(std::vector<UpdateGraph>& graphs, const Module& propagat
 
 class Rewriter {
  public:
-  Rewriter(Module& module, const Module& propagated, MeshPtr mesh, AxisList axes, std::optional<DType> gather_dtype)
+  Rewriter(Module& module, const Module& propagated, const Arrivals& arrivals, MeshPtr mesh, AxisList axes,
+           std::optional<DType> gather_dtype)
       : module_(module),
         propagated_(propagated),
+        arrivals_(arrivals),
         mesh_(std::move(mesh)),
         axes_(std::move(axes)),
         gather_dtype_(gather_dtype) {}
@@ -319,15 +328,15 @@ class Rewriter {
     }
     const TensorSharding without = own(first);
     const AxisList taken = without.axes_sharding();
-    // Arrays that have been scattered before keep their layout.
+    // Arrays that have been scattered before keep their layout, unless the model's axes have moved since.
     for (const ValueId state : group.states) {
       const ShardingId id = given_sharding(state);
-      if (!id) continue;
+      if (!id || overlaps(taken, axes_)) continue;
       TensorSharding given = module_.context().sharding(id).closed().without_priorities();
       given.replicated.clear();
-      if (overlaps(given.axes_sharding(), axes_) && !overlaps(taken, axes_)) {
+      const bool is_kept = !arrived_sharding(state) || dims_without(given, axes_) == without.dims;
+      if (is_kept && overlaps(given.axes_sharding(), axes_))
         return described_layout(type, without, std::move(given), {});
-      }
     }
     const AxisList free = difference(axes_, taken);
     UpdateLayout layout = choose_update_layout(type, without, free, cut_dims(graph, group));
@@ -337,9 +346,15 @@ class Rewriter {
     return layout;
   }
 
+  ShardingId arrived_sharding(ValueId state) const {
+    const ValueId argument = argument_behind(module_, state);
+    return argument ? arrivals_.of(argument) : ShardingId{};
+  }
+
   ShardingId given_sharding(ValueId state) const {
     const ValueId argument = argument_behind(module_, state);
-    return module_.value(argument ? argument : state).sharding;
+    const ShardingId arrived = arrived_sharding(state);
+    return arrived ? arrived : module_.value(argument ? argument : state).sharding;
   }
 
   static std::vector<bool> cut_dims(UpdateGraph& graph, const UpdateGroup& group) {
@@ -353,6 +368,7 @@ class Rewriter {
 
   Module& module_;
   const Module& propagated_;
+  const Arrivals& arrivals_;
   MeshPtr mesh_;
   AxisList axes_;
   std::optional<DType> gather_dtype_;
@@ -374,6 +390,7 @@ Module shard_update(Module module, PassContext& context) {
   auto report = std::make_shared<ShardUpdateReport>();
   if (mesh != nullptr) {
     const AxisList axes = axes_of_option(context.options, mesh);
+    const Arrivals arrivals(module);
     std::vector<UpdateGraph> graphs = find_graphs(module);
     bool is_joined = false;
     // One device adds up nothing.
@@ -386,9 +403,10 @@ Module shard_update(Module module, PassContext& context) {
     }
     const Module without = propagated_without(module, graphs, axes, context);
     find_all_obstacles(graphs, without, axes);
-    Rewriter rewriter(module, without, mesh, axes, dtype_of_option(context.options));
+    Rewriter rewriter(module, without, arrivals, mesh, axes, dtype_of_option(context.options));
     rewriter.note_unfollowed(graphs);
     rewriter.run(graphs);
+    arrivals.restore(module);
     *report = rewriter.report();
   }
   if (report->states.empty()) {

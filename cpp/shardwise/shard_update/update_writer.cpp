@@ -63,9 +63,7 @@ ValueId UpdateWriter::constrain(ValueId value, const TensorSharding& sharding, c
 ValueId UpdateWriter::constrain(Cursor at, ValueId value, const TensorSharding& sharding, const std::string& cause) {
   const LocId loc = module_.context().without_names(rewrite_.loc(value));
   return rewrite_.insert(at, loc, [&](Builder& builder) {
-    const ValueId made = create_sharding_constraint(builder, value, sharding);
-    module_.set_attribute(module_.value(made).op, kCauseAttr, str("shard_update: ", cause));
-    return made;
+    return create_sharding_constraint(builder, value, sharding, str("shard_update: ", cause));
   });
 }
 

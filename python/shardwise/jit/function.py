@@ -60,7 +60,8 @@ def jit(
         mesh: the devices; default: the mesh of sharded arguments or shardings, else that of :func:`set_mesh`, else
             that of the first :class:`NamedSharding` that ``fun`` uses.
         in_shardings: a prefix tree of shardings for the positional arguments: :class:`NamedSharding`, ``P(...)`` or
-            text. ``UNSPECIFIED``, the default, and None leave an argument to propagation.
+            text. ``UNSPECIFIED``, the default, and None leave an argument to propagation. The program moves an
+            :class:`Array` of another sharding, with the cause ``in_shardings of x`` in the ledger.
         out_shardings: a prefix tree of shardings for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
         static_argnames: keyword arguments that are Python values.

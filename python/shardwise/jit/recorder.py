@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, islice, takewhile
+from math import prod
 from typing import Any
 
 from ..array import ShapeDtypeStruct
@@ -26,6 +27,23 @@ from .call import Call
 from .options import CheckedOptions
 
 __all__ = ["Recorder"]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """How an argument arrives: in ``sharding``, from which the program moves it to ``given``, that of in_shardings.
+
+    Without ``given``, the call slices the array where ``sharding`` needs it, or propagation decides.
+    """
+
+    sharding: Any = None
+    given: Any = None
+
+    def laid_out(self, trace: Trace, x: Tracer, name: str) -> Tracer:
+        """What the function reads: the argument in the sharding that in_shardings gives it."""
+        if self.given is None:
+            return x
+        return trace.constrain(x, self.given, is_written=False, cause=f"in_shardings of {name}")
 
 
 @dataclass(frozen=True)
@@ -97,8 +115,8 @@ class Recorder:
                 raise self._no_mesh()
         names = call.names(self.fun)
         avals = self._avals(self.user_call.what, call, names)
-        shardings = self._argument_shardings(call, mesh, avals, names)
-        trace, tracers, result = self._record(call, mesh, avals, names, shardings)
+        arrivals = self._arrivals(call, mesh, avals, names)
+        trace, tracers, result = self._record(call, mesh, avals, names, arrivals)
         with recording(trace):
             outputs, out_tree = lifted_results(trace, self.user_call.what, result)
         mesh = trace.mesh or default_mesh()  # by now, the mesh of the first annotation if none was given
@@ -138,7 +156,7 @@ class Recorder:
         """Shape and dtype of every result."""
         names = call.names(self.fun)
         avals = self._avals("eval_shape", call, names)
-        trace, _, result = self._record(call, self.known_mesh(call), avals, names, [None] * len(avals))
+        trace, _, result = self._record(call, self.known_mesh(call), avals, names, [Arrival()] * len(avals))
         with recording(trace):
             outputs, tree = lifted_results(trace, "eval_shape", result)
         return unflatten(tree, [ShapeDtypeStruct(x.shape, x.dtype) for x in outputs])
@@ -152,7 +170,7 @@ class Recorder:
         return [aval_of(what, native(leaf), name, function) for leaf, name in zip(call.leaves, names)]
 
     def _record(
-        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], shardings: list[Any]
+        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], arrivals: list[Arrival]
     ) -> tuple[Trace, list[Tracer], Any]:
         """Trace the function: the recorded program, its arguments, and the result."""
         user_call = self.user_call
@@ -165,29 +183,49 @@ class Recorder:
         }
         with recording(trace):
             tracers = [
-                trace.argument(aval.shape, aval.dtype, name, sharding)
-                for aval, sharding, name in zip(avals, shardings, names)
+                trace.argument(aval.shape, aval.dtype, name, arrival.sharding)
+                for aval, arrival, name in zip(avals, arrivals, names)
             ]
-            for x, leaf in zip(tracers, call.leaves):
+            inputs = [arrival.laid_out(trace, x, name) for x, arrival, name in zip(tracers, arrivals, names)]
+            for x, leaf in zip(inputs, call.leaves):
                 foreign_type = foreign_type_of(leaf)
                 if foreign_type is not None:
                     trace.annotations.foreign_types[x._value] = foreign_type
             if user_call.transform is not None:
-                trace.arguments = {x._value: name for x, name in zip(tracers, user_call.transform)}
-            args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
+                names = list(user_call.transform)
+            trace.arguments = {x._value: name for x, name in zip((*tracers, *inputs), (*names, *names)) if name}
+            args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(inputs, call.leaves)])
             with warning_of_draws(user_call.function, call.static_values()):
                 return trace, tracers, self.fun(*args, **kwargs)
 
-    def _argument_shardings(
+    def _arrivals(
         self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str]
-    ) -> list[Any]:
+    ) -> list[Arrival]:
         if mesh is None:
-            return [None] * len(avals)
-        specs = self.in_specs(call)
+            return [Arrival()] * len(avals)
         return [
-            sharding_on(mesh, aval.sharding if spec is None else spec, aval.ndim, f"jit: in_shardings of {name}")
-            for spec, aval, name in zip(specs, avals, names)
+            _arrival(mesh, spec, aval, f"jit: in_shardings of {name}")
+            for spec, aval, name in zip(self.in_specs(call), avals, names)
         ]
+
+
+def _arrival(mesh: Mesh, spec: Any, aval: ShapeDtypeStruct, what: str) -> Arrival:
+    given = sharding_on(mesh, spec, aval.ndim, what)
+    arrived = sharding_on(mesh, aval.sharding, aval.ndim, what)
+    if given is None or arrived is None:
+        return Arrival(arrived if given is None else given)
+    return Arrival(given) if _is_sliced(arrived, given, aval.shape) else Arrival(arrived, given)
+
+
+def _is_sliced(arrived: Any, given: Any, shape: tuple[int, ...]) -> bool:
+    """Whether each device has its part of the array already, so that the call receives nothing."""
+    if arrived.mesh != given.mesh or arrived.unreduced:
+        return bool(arrived == given)
+    for size, (had, _, _), (wanted, _, _) in zip(shape, arrived.dims, given.dims):
+        shards = prod(axis_size for _, _, axis_size in wanted)
+        if had != wanted and (had != wanted[: len(had)] or size % shards != 0):
+            return False
+    return True
 
 
 def _warn_of_discarded(trace: Trace, outputs: list[int]) -> None:

@@ -460,10 +460,10 @@ class Trace:
         """Make each call check ``x`` if it is a Python int argument. Computed values are not checked."""
         self.limits[Limit(x._value, *limits, error, must_hold, way_out)] = None
 
-    def constrain(self, x: Tracer, sharding: Any, is_written: bool = True) -> Tracer:
+    def constrain(self, x: Tracer, sharding: Any, is_written: bool = True, cause: str = "") -> Tracer:
         """``x`` with a user's sharding (an sdy.sharding_constraint).
 
-        ``is_written``: the user calls an annotation, whose result must be used.
+        ``is_written``: the user calls an annotation, whose result must be used. ``cause``: its name in the ledger.
         """
         taken = {name for axes, _, _ in sharding.dims for name, _, _ in axes}
         taken |= {name for name, _, _ in (*sharding.replicated_axes, *sharding.unreduced)}
@@ -475,7 +475,7 @@ class Trace:
         if self.manual_axes and self.mesh is not None and sharding.mesh != self.mesh._core:
             rule = f"inside a manual region, must be on the program's mesh, {self.mesh!r}"
             raise MeshError(message("annotation", rule, sharding.mesh.text(), "annotate the value outside"))
-        value = self.core.constrain(x._value, sharding)
+        value = self.core.constrain(x._value, sharding, cause)
         if is_written:
             self.annotations.written[value] = user_calls()
         return Tracer(self, value, x.shape, x.dtype)

@@ -65,8 +65,12 @@ static_assert(all_complete(kConstraintOps));
 
 std::span<const OpDef> constraint_ops() { return kConstraintOps; }
 
-ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding) {
-  return create_annotation(builder, kConstraintOps[0].name, operand, sharding);
+ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding,
+                                   std::string_view cause) {
+  const ValueId made = create_annotation(builder, kConstraintOps[0].name, operand, sharding);
+  Module& module = builder.module();
+  if (!cause.empty()) module.set_attribute(module.value(made).op, kCauseAttr, std::string(cause));
+  return made;
 }
 
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding) {

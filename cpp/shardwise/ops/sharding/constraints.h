@@ -7,6 +7,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
@@ -15,7 +16,9 @@ namespace shardwise {
 
 std::span<const OpDef> constraint_ops();
 
-ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding);
+// `cause`: what the ledger and why() call a constraint that no user has written; else "".
+ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding,
+                                   std::string_view cause = {});
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding);
 
 }  // namespace shardwise
