@@ -145,6 +145,28 @@ def test_one_device_computes_what_it_computes_without_the_switch() -> None:
     assert [np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(found, expected)] == [True, True]
 
 
+def test_a_decay_of_the_optimizer_is_added_behind_the_sum_of_a_tied_weights_gradient() -> None:
+    """The bits of an update whose gradient is summed first, which a penalty of the loss does not have."""
+    optimizer = sw.optim.chain(sw.optim.add_decayed_weights(0.1), sw.optim.sgd(0.1, momentum=0.9))
+
+    def tied(w: Any, x: Any, y: Any) -> Any:
+        return loss(w, x, y) + np.mean((x[:, :OUTPUTS] @ w.T - x) ** 2)
+
+    def step(w: Any, state: Any, x: Any, y: Any, is_summed: bool) -> Any:
+        grad = sw.grad(tied)(w, x, y)
+        if is_summed:
+            grad = sw.shard(grad, P(sw.open(), sw.open(), replicated={"data"}))
+        updates, state = optimizer.update(grad, state, w)
+        return sw.optim.apply_updates(w, updates), state
+
+    w = random(INPUTS, OUTPUTS)
+    places: Any = {"mesh": MESH, "in_shardings": (None, None, P("data"), P("data")), "static_argnums": 4}
+    found = sw.jit(step, shard_update="data", **places)(w, optimizer.init(w), *batches(), False)
+    wanted = sw.jit(step, **places)(w, optimizer.init(w), *batches(), True)
+    pairs = list(zip(sw.tree.leaves(found), sw.tree.leaves(wanted), strict=True))
+    assert [np.array_equal(np.asarray(one), np.asarray(other)) for one, other in pairs] == [True] * 2
+
+
 def test_a_program_without_an_update_warns() -> None:
     places: Any = {"mesh": MESH, "in_shardings": (None, P("data"))}
     with pytest.warns(sw.ShardingWarning, match=r"shard_update: .*no update"):

@@ -81,7 +81,10 @@ def transformer_loss(p: Any, x: Any, y: Any) -> Any:
 
 
 def odd_loss(p: Any, x: Any, y: Any) -> Any:
-    """Leaves of 13, 7 and 1 elements, of sizes that 8 does not divide, and a convolution of 3x3x256x256 at its size."""
+    """Leaves of 13, 7 and 1 elements, of sizes that 8 does not divide, and a convolution of 3x3x256x256 at its size.
+
+    Its batch has 3 KiB, so that it travels in place of the convolution; test_update_layouts.py has one that travels.
+    """
     h = np.tanh(x @ p["first"] + p["seven"]) @ p["second"] + p["thirteen"]
     patches = np.einsum("bij,ijkl->bkl", x[:, :9].reshape(-1, 3, 3), p["conv"])
     return np.mean((h @ p["third"] * p["one"] - y) ** 2) + np.mean(patches**2)

@@ -18,7 +18,6 @@
 #include "shardwise/choice/refinement.h"
 #include "shardwise/choice/unify_meshes.h"
 #include "shardwise/choice/verify_choice.h"
-#include "shardwise/cost/hardware_json.h"
 
 namespace shardwise {
 namespace {
@@ -43,18 +42,6 @@ void explain_by(const Choice& widest, Choice& best) {
   for (const auto& [op, next] : widest.next_best) {
     if (widest.ops[op.index] == best.ops[op.index]) best.next_best[op] = next;
   }
-}
-
-// Where messages take time by themselves, that of a chain is in its price.
-bool has_latency(const Hardware& hardware) {
-  return std::ranges::any_of(hardware.tiers, [](const Tier& tier) { return tier.latency_ps > 0; });
-}
-
-Costs costs_of(const Module& module, const CompileOptions& options) {
-  const HardwarePtr hardware = hardware_called(options.hardware);
-  const bool is_by_bytes = options.objective == Objective::kBytes;
-  // By time, the bytes only break ties, and should not jump where the devices become more than the elements.
-  return Costs(module, hardware, is_by_bytes || has_latency(*hardware), !is_by_bytes);
 }
 
 // The part of a value by which `found` is above `known`; below zero where it is less.
@@ -87,7 +74,7 @@ bool gains_much(const Choice& found, const Choice& known) {
 struct SearchedProgram {
   SearchedProgram(Module& searched, const CompileOptions& options)
       : module(searched),
-        costs(costs_of(module, options)),
+        costs(module, options),
         calls(module),
         keys(module, calls),
         placements(module),

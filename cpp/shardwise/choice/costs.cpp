@@ -7,9 +7,15 @@
 #include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/product_format.h"
 #include "shardwise/choice/compute_price.h"
+#include "shardwise/cost/hardware_json.h"
 
 namespace shardwise {
 namespace {
+
+// Where messages take time by themselves, that of a chain is in its price.
+bool has_latency(const Hardware& hardware) {
+  return std::ranges::any_of(hardware.tiers, [](const Tier& tier) { return tier.latency_ps > 0; });
+}
 
 bool is_movement_of_one(const OpView& op) { return op.def().traits.movement && op.operand_count() == 1; }
 
@@ -40,11 +46,12 @@ size_t HashOfCostKey::operator()(const CostKey& key) const {
   return hash;
 }
 
-Costs::Costs(const Module& module, HardwarePtr hardware, bool may_chain, bool counts_mean)
-    : hardware_(std::move(hardware)),
-      may_chain_(may_chain),
-      counts_mean_(counts_mean),
-      planner_(module.context()),
+// By time, the bytes only break ties, and should not jump where the devices become more than the elements.
+Costs::Costs(const Module& module, const CompileOptions& options)
+    : hardware_(hardware_called(options.hardware)),
+      may_chain_(options.is_by_bytes() || has_latency(*hardware_)),
+      counts_mean_(!options.is_by_bytes()),
+      planner_(module.context(), options),
       dry_runs_(module, *hardware_),
       borders_(module, *hardware_) {}
 

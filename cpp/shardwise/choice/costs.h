@@ -62,9 +62,7 @@ struct HashOfCostKey {
 // For one module as it is. Prices are kept, so that equal ops and transfers are priced once.
 class Costs {
  public:
-  // `may_chain`: whether a schedule may be as long as the number of devices.
-  // `counts_mean`: whether the bytes of a reshard are those of a device on average (reshard/problem.h).
-  Costs(const Module& module, HardwarePtr hardware, bool may_chain, bool counts_mean);
+  Costs(const Module& module, const CompileOptions& options);
 
   const HardwarePtr& hardware() const { return hardware_; }
   ReshardPlanner& planner() { return planner_; }
@@ -95,8 +93,8 @@ class Costs {
   const MethodCost& method(const Computed& computed);
 
   const HardwarePtr hardware_;
-  const bool may_chain_;
-  const bool counts_mean_;
+  const bool may_chain_;    // whether a schedule may be as long as the number of devices
+  const bool counts_mean_;  // whether the bytes of a reshard are those of a device on average (reshard/problem.h)
   bool are_times_ = true;
   ReshardPlanner planner_;
   DryRuns dry_runs_;

@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/cost/hardware_json.h"
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
@@ -15,6 +16,9 @@ size_t ReshardPlanner::KeyHash::operator()(const Key& key) const {
   return hash_combine(hash_combine(key.type.index, key.from.index), key.to.index);
 }
 
+ReshardPlanner::ReshardPlanner(Context& context, const CompileOptions& options)
+    : context_(context), hardware_(options.is_by_bytes() ? nullptr : hardware_called(options.hardware)) {}
+
 const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, PlacementId to) {
   static const ReshardPlan kNone;
   if (from == to) return kNone;  // ids are unique per placement
@@ -24,7 +28,7 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
 }
 
 std::shared_ptr<const ReshardPlan> ReshardPlanner::found(const ReshardProblem& problem) {
-  PlanCache::Found found = plans_of_process().plan(problem);
+  PlanCache::Found found = plans_of_process().plan(problem, hardware_);
   ++plans_made_;
   new_plans_ += found.is_new ? 1 : 0;
   return std::move(found.plan);

@@ -2,7 +2,7 @@
 //
 // The plans of the reshards that one compilation asks about, by ids:
 //
-//   ReshardPlanner planner(context);
+//   ReshardPlanner planner(context, options);
 //   planner.plan(type, <[{"x"}: 4]>, <[{}: 16]>).steps       one all_gather
 //   planner.price(type, <[{"x"}: 4]>, <[{}: 16]>, h100)      its time, and the bytes that one device receives
 #pragma once
@@ -15,6 +15,7 @@
 
 #include "shardwise/cost/hardware.h"
 #include "shardwise/cost/price.h"
+#include "shardwise/ir/compile_options.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/reshard/problem.h"
 
@@ -37,7 +38,9 @@ class ReshardPlanner {
     size_t operator()(const Key& key) const;
   };
 
-  explicit ReshardPlanner(Context& context) : context_(context) {}
+  explicit ReshardPlanner(Context& context) : context_(context) {}  // of the plans that send least
+  // By time, the plans are the fastest ones on the hardware.
+  ReshardPlanner(Context& context, const CompileOptions& options);
 
   // Both placements are on meshes with the same devices. No id means that the program has no mesh.
   const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
@@ -55,6 +58,7 @@ class ReshardPlanner {
   std::shared_ptr<const ReshardPlan> found(const ReshardProblem& problem);
 
   Context& context_;
+  HardwarePtr hardware_;  // none: by bytes
   std::unordered_map<Key, std::shared_ptr<const ReshardPlan>, KeyHash> plans_;
   int64_t plans_made_ = 0, new_plans_ = 0;
 };

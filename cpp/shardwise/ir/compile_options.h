@@ -47,6 +47,8 @@ struct CompileOptions {
   int64_t combine_bytes = (int64_t{30} << 20) + 7;
   WindowedEinsum windowed_einsum = WindowedEinsum::kMemory;
   std::string gather_dtype = {};  // in which products receive weights whose updates are split; empty: their own
+
+  bool is_by_bytes() const { return objective == Objective::kBytes; }
 };
 
 // The names of values. The second functions throw ShardingError for another name.

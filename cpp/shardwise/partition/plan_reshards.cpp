@@ -109,7 +109,7 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, Pr
 }  // namespace
 
 Module plan_reshards(Module module, PassContext& context) {
-  ReshardPlanner planner(module.context());
+  ReshardPlanner planner(module.context(), context.options);
   ProgramPlacements placements(module);
   PlanChoices choices(context);
   Rewrite rewrite(module);

@@ -22,6 +22,7 @@ inline constexpr Pass kPlanReshards{.name = "plan_reshards",
                                     .needs_runnable = true,
                                     .takes = {.last = Stage::kResharded},
                                     .makes = Stage::kResharded,
-                                    .keeps = Snapshot::kResharded};
+                                    .keeps = Snapshot::kResharded,
+                                    .reads = option("objective") | option("hardware")};
 
 }  // namespace shardwise

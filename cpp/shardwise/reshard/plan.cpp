@@ -9,6 +9,7 @@
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/common_digits.h"
 #include "shardwise/reshard/movement.h"
+#include "shardwise/reshard/plan_price.h"
 #include "shardwise/reshard/tile_in_progress.h"
 
 namespace shardwise {
@@ -207,22 +208,45 @@ ReshardPlan joined(ReshardPlan first, ReshardPlan then) {
   return first;
 }
 
-ReshardPlan plan_reduction(const ReshardProblem& problem) {
+ReshardPlan reduction_that_sends_least(const ReshardProblem& problem, std::span<const Reduced> reductions) {
   std::optional<ReshardPlan> best;
   std::vector<std::pair<Placement, double>> tried;  // where reductions lead to, at which cost
-  for (Reduced& reduced : reductions(problem, Pads::kNo)) {
+  for (const Reduced& reduced : reductions) {
     const double cost = reduced.plan.cost;
     // Movement only adds to the cost, and costs the same from the same placement.
     const auto is_no_better = [&](const auto& known) { return known.second <= cost && known.first == reduced.after; };
     if (best && (cost >= best->cost || std::ranges::any_of(tried, is_no_better))) continue;
-    ReshardPlan plan = joined(std::move(reduced.plan), plan_movement(rest_of(problem, reduced)));
+    ReshardPlan plan = joined(reduced.plan, plan_movement(rest_of(problem, reduced)));
     const bool is_cheaper = best && plan.cost < best->cost;
     if (is_cheaper && !fits(problem, plan)) continue;
-    tried.emplace_back(std::move(reduced.after), cost);
+    tried.emplace_back(reduced.after, cost);
     // The first plan reduces in place, so it is kept even if no plan fits the memory.
     if (!best || is_cheaper) best = std::move(plan);
   }
   return std::move(*best);
+}
+
+// On links of several speeds, a sum in stages may be faster, though it sends more: devices that are close to each other
+// add first, and gather afterwards what the target does not split.
+ReshardPlan plan_reduction(const ReshardProblem& problem, const Hardware* hardware) {
+  const std::vector<Reduced> ways = reductions(problem, Pads::kNo);
+  ReshardPlan best = reduction_that_sends_least(problem, ways);
+  if (hardware == nullptr) return best;
+  int64_t least = price_of(best, problem, *hardware).ps;
+  // Each tier of a collective is rounded up, twice in an all-reduce: less than that is no gain.
+  const auto gains = [&](const ReshardPlan& plan, int64_t ps) {
+    const size_t roundings = 2 * hardware->tiers.size() * (plan.steps.size() + best.steps.size());
+    return ps + static_cast<int64_t>(roundings) < least;
+  };
+  for (const Reduced& reduced : ways) {
+    if (!gains(reduced.plan, price_of(reduced.plan, problem, *hardware).ps)) continue;
+    ReshardPlan plan = joined(reduced.plan, gather_and_slice(rest_of(problem, reduced)));
+    const int64_t ps = price_of(plan, problem, *hardware).ps;
+    if (!gains(plan, ps) || !fits(problem, plan)) continue;
+    best = std::move(plan);
+    least = ps;
+  }
+  return best;
 }
 
 // ---- plans of given moves ------------------------------------------------------------------------------------------
@@ -241,12 +265,13 @@ std::vector<ReshardPlan> movements(const ReshardProblem& problem) {
 
 }  // namespace
 
-ReshardPlan plan_reshard(const ReshardProblem& problem) {
+ReshardPlan plan_reshard(const ReshardProblem& problem, const Hardware* hardware) {
+  const auto plan_on_one_mesh = [&](const ReshardProblem& part) { return plan_reshard(part, hardware); };
   if (is_across_meshes(problem)) {
-    const std::vector<ReshardPlan> plans = plans_across_meshes(problem, plan_reshard);
+    const std::vector<ReshardPlan> plans = plans_across_meshes(problem, plan_on_one_mesh);
     return *std::ranges::min_element(plans, {}, &ReshardPlan::cost);
   }
-  return problem.from.unreduced == problem.to.unreduced ? plan_movement(problem) : plan_reduction(problem);
+  return problem.from.unreduced == problem.to.unreduced ? plan_movement(problem) : plan_reduction(problem, hardware);
 }
 
 std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::span<const std::string> moves) {
@@ -255,7 +280,8 @@ std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::s
     if (has_moves(plan, moves) && (!best || plan.cost < best->cost)) best = std::move(plan);
   };
   if (is_across_meshes(problem)) {
-    for (ReshardPlan& plan : plans_across_meshes(problem, plan_reshard)) add(std::move(plan));
+    const auto plan_on_one_mesh = [](const ReshardProblem& part) { return plan_reshard(part); };
+    for (ReshardPlan& plan : plans_across_meshes(problem, plan_on_one_mesh)) add(std::move(plan));
     return best;
   }
   // The pinned moves are mostly those of the best plan. Only otherwise are all other plans made.

@@ -5,8 +5,9 @@
 
 namespace shardwise {
 
-PlanCache::Found PlanCache::plan(const ReshardProblem& problem) {
-  if (const auto known = plans_.find(problem)) {
+PlanCache::Found PlanCache::plan(const ReshardProblem& problem, HardwarePtr hardware) {
+  const Key key{problem, std::move(hardware)};
+  if (const auto known = plans_.find(key)) {
     if (known->from_mesh == problem.from.mesh && known->to_mesh == problem.to.mesh) return {known->plan, false};
     auto plan = std::make_shared<ReshardPlan>(*known->plan);
     // Equal meshes of two programs are two objects, and a program keeps only its own alive.
@@ -16,8 +17,8 @@ PlanCache::Found PlanCache::plan(const ReshardProblem& problem) {
     return {std::move(plan), false};
   }
   // Two threads may make the same plan, rather than wait for each other.
-  auto plan = std::make_shared<const ReshardPlan>(plan_reshard(problem));
-  plans_.keep(problem, std::make_shared<const Made>(Made{problem.from.mesh, problem.to.mesh, plan}));
+  auto plan = std::make_shared<const ReshardPlan>(plan_reshard(problem, key.hardware.get()));
+  plans_.keep(key, std::make_shared<const Made>(Made{problem.from.mesh, problem.to.mesh, plan}));
   return {std::move(plan), true};
 }
 

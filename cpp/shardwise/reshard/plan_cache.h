@@ -9,6 +9,7 @@
 #pragma once
 
 #include "shardwise/base/recently_used.h"
+#include "shardwise/cost/hardware.h"
 #include "shardwise/reshard/problem.h"
 
 namespace shardwise {
@@ -22,16 +23,27 @@ class PlanCache {
   };
 
   explicit PlanCache(size_t most) : plans_(most) {}
-  // The plan names the meshes of `problem`.
-  Found plan(const ReshardProblem& problem);
+  // The plan names the meshes of `problem`. No hardware: that which sends least.
+  Found plan(const ReshardProblem& problem, HardwarePtr hardware = nullptr);
   size_t size() const { return plans_.size(); }
 
  private:
+  struct Key {
+    ReshardProblem problem;
+    HardwarePtr hardware;
+    friend bool operator==(const Key& a, const Key& b) {
+      const bool is_same = a.hardware == b.hardware || (a.hardware && b.hardware && *a.hardware == *b.hardware);
+      return is_same && a.problem == b.problem;
+    }
+    friend size_t hash_value(const Key& key) {
+      return hash_combine(hash_value(key.problem), key.hardware ? key.hardware->hash : 0);
+    }
+  };
   struct Made {
     MeshPtr from_mesh, to_mesh;  // of its problem
     std::shared_ptr<const ReshardPlan> plan;
   };
-  RecentlyUsed<ReshardProblem, Made> plans_;
+  RecentlyUsed<Key, Made> plans_;
 };
 
 PlanCache& plans_of_process();

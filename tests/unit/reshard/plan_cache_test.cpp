@@ -22,7 +22,7 @@ ReshardProblem rows_to_columns(const MeshPtr& mesh, int64_t rows) {
 }
 
 TEST(PlanCache, MakesAPlanOnce) {
-  PlanCache cache(4);
+  PlanCache cache(8);
   const ReshardProblem problem = rows_to_columns(line(), 64);
   const PlanCache::Found first = cache.plan(problem), second = cache.plan(problem);
   EXPECT_TRUE(first.is_new);
@@ -36,6 +36,8 @@ TEST(PlanCache, MakesAPlanOnce) {
   ReshardProblem back = problem;
   std::swap(back.from, back.to);
   EXPECT_TRUE(cache.plan(back).is_new);
+  EXPECT_TRUE(cache.plan(problem, default_hardware()).is_new);
+  EXPECT_FALSE(cache.plan(problem, default_hardware()).is_new);
 }
 
 // Another program has its own object for an equal mesh.
