@@ -165,13 +165,17 @@ def _record(trace: Trace, fun: Callable[..., Any], mapping: _Mapping, args: tupl
     free = [axis for axis in program_mesh.axis_names if axis not in trace.manual_axes]
     for name in sorted(names or ()):
         if name not in free:
-            way_out = f"use one of {', '.join(map(repr, free))}"
+            way_out = _one_of(free)
             rule = f"{mapping.axes_argument} must be of the mesh, and not manual already"
             raise ShardingError(message(mapping.what, rule, repr(name), way_out))
     axes = tuple(axis for axis in free if names is None or axis in names)
     region = _Region(trace, mapping, program_mesh, axes, len(axes) < len(free))
     specs = broadcast_prefix(tuple(in_specs) if type(in_specs) is list else in_specs, args, f"{mapping.what}: in_specs")
     return region.record(fun, args, specs)
+
+
+def _one_of(free: Sequence[str]) -> str:
+    return f"use one of {', '.join(map(repr, free))}" if free else "call it outside of the manual region"
 
 
 class _Region:
@@ -183,6 +187,7 @@ class _Region:
         self._mesh = mesh
         self._axes = axes
         self._is_partial = is_partial
+        self._outer = trace.manual_axes  # of the regions around this one
 
     def record(self, fun: Callable[..., Any], args: tuple[Any, ...], specs: list[Any]) -> Any:
         leaves, tree = flatten(args)
@@ -273,6 +278,11 @@ class _Region:
             raise MeshError(message(what, f"must be on the program's mesh, {self._mesh!r}", repr(spec.mesh)))
         sharding: _core.mesh.Sharding = sharding_on(self._mesh, spec, ndim, what)
         for axes, _, _ in sharding.dims:
+            taken = [name for name, _, _ in axes if name in self._outer]
+            if taken:
+                free = [name for name in self._mesh.axis_names if name not in self._outer]
+                rule = "a spec must not name an axis that is manual already"
+                raise ShardingError(message(what, rule, repr(taken[0]), _one_of(free)))
             kinds = [name in self._axes for name, _, _ in axes]
             if kinds != sorted(kinds, reverse=True):
                 rule = f"in each dim the manual axes {', '.join(map(repr, self._axes))} must come first"

@@ -17,6 +17,7 @@ X = {"a": np.ones(2)}
 OTHER = {"b": np.ones(2)}
 NEED_PARAMS = ("scale_by_param_block_norm", "scale_by_param_block_rms", "scale_by_trust_ratio", "scale_by_factored_rms")
 TAKE_TREES = ("ema", "scale_by_adam", "scale_by_factored_rms", "scale_by_lion", "scale_by_rms", "scale_by_rss")
+TAKE_TREES += ("scale_by_adamax", "scale_by_radam")
 
 WORDS = np.array(["a"])
 WRONG: dict[str, Any] = {"none": None, "text": "word", "list": [1], "dict": {"a": 1}}
@@ -43,8 +44,10 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     },
     "sgdr_schedule": {"cosine_kwargs": [{"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 1, "decay_steps": 3}]},
 }  # fmt: skip
-OPTIMIZERS = ("adafactor", "adagrad", "adam", "adamw", "lamb", "lars", "lion", "nadam", "nadamw", "rmsprop", "sgd")
+OPTIMIZERS = ("adafactor", "adagrad", "adam", "adamax", "adamw", "lamb", "lars", "lion", "nadam", "nadamw", "radam")
+OPTIMIZERS += ("rmsprop", "sgd")
 ARGUMENTS: dict[str, dict[str, Any]] = {**{name: {"learning_rate": 0.1} for name in OPTIMIZERS}, **SCHEDULES}
+ARGUMENTS |= {"scale_by_adamax": {}, "scale_by_radam": {}}
 ARGUMENTS |= {"gshard_adafactor": {}, "scale_by_factored_rms": {}, "scale_by_learning_rate": {"learning_rate": 0.1}}
 
 
@@ -109,7 +112,7 @@ def calls_of_optim() -> list[tuple[str, str, Callable[[], Any]]]:
     add("linear_onecycle_schedule", "steps", lambda: o.linear_onecycle_schedule(0, 1.0))
     add("cosine_onecycle_schedule", "steps", lambda: o.cosine_onecycle_schedule(0, 1.0))
     add("join_schedules", "count", lambda: o.join_schedules([o.constant_schedule(1.0)], [3]))
-    return [*rows, *_of_other_types()]
+    return [*rows, *_of_other_types(), *_of_wrappers()]
 
 
 def _of_other_types() -> Iterator[tuple[str, str, Callable[[], Any]]]:
@@ -152,6 +155,33 @@ def _of_other_types() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     yield "optim.clip_by_global_norm", "leaf", lambda: o.clip_by_global_norm(1.0).update({"a": WORDS}, ())
     yield "optim.with_float32_masters", "updates", lambda: _masters().update(None, _masters().init(X), X)
     yield "optim.with_float32_masters", "parameters", lambda: _masters().update(X, _masters().init(X), 1.5)
+
+
+def _of_wrappers() -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    pair = o.LookaheadParams.init_synced(X)
+    slow, careful, injected = (
+        o.lookahead(o.sgd(0.1), 2, 0.5), o.apply_if_finite(o.sgd(0.1), 2), o.inject_hyperparams(o.sgd)(0.1),
+    )  # fmt: skip
+    for fault, wrong in WRONG.items():
+        yield "optim.lookahead", f"optimizer-{fault}", partial(o.lookahead, wrong, 2, 0.5)
+        yield "optim.lookahead", f"period-{fault}", partial(o.lookahead, o.sgd(0.1), wrong, 0.5)
+        yield "optim.lookahead", f"step-{fault}", partial(o.lookahead, o.sgd(0.1), 2, wrong)
+        yield "optim.lookahead", f"init-{fault}", partial(slow.init, wrong)
+        yield "optim.lookahead", f"state-{fault}", partial(slow.update, X, wrong, pair)
+        yield "optim.lookahead", f"params-{fault}", partial(slow.update, X, slow.init(pair), wrong)
+        yield "optim.apply_if_finite", f"optimizer-{fault}", partial(o.apply_if_finite, wrong, 2)
+        yield "optim.apply_if_finite", f"errors-{fault}", partial(o.apply_if_finite, o.sgd(0.1), wrong)
+        yield "optim.apply_if_finite", f"state-{fault}", partial(careful.update, X, wrong)
+        yield "optim.inject_hyperparams", f"factory-{fault}", partial(o.inject_hyperparams, wrong)
+        yield "optim.inject_hyperparams", f"names-{fault}", partial(o.inject_hyperparams, o.sgd, wrong)
+        yield "optim.inject_hyperparams", f"state-{fault}", partial(injected.update, X, wrong)
+        if wrong is not None:
+            yield "optim.inject_hyperparams", f"dtype-{fault}", partial(o.inject_hyperparams, o.sgd, (), wrong)
+    yield "optim.apply_if_finite", "updates", partial(careful.update, {"a": WORDS}, careful.init(X))
+    state = injected.init(X)
+    yield "optim.inject_hyperparams", "names", lambda: injected.update(X, state._replace(hyperparams={"b": 1.0}))
+    yield "optim.inject_hyperparams", "no-optimizer", lambda: o.inject_hyperparams(lambda: 3)().init(X)
+    yield "optim.inject_hyperparams", "schedule", lambda: o.inject_hyperparams(o.sgd)(lambda count: "a").init(X)
 
 
 def _used(make: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -159,6 +159,7 @@ for name, region in {"manual": partial(sw.manual, mesh=MESH), "shard_map": parti
         add(name, fault, lambda f=region, good=good, s=spec: jitted(f(np.sin, **{**good, "in_specs": s})))
     add(name, "out", lambda f=region, good=good: jitted(f(np.sin, **{**good, "out_specs": P("q")})))
     add(name, "shape", lambda f=region, good=good: jitted(f(np.sin, **good), X[:3]))
+    add(name, "nested", lambda f=region, good=good: f(lambda x: f(np.sin, **good)(x), **good)(X))
 add("manual", "axes", lambda: jitted(sw.manual(np.sin, MESH, P(), P(), axes={"q"})))
 add("manual", "no-mesh", lambda: sw.manual(np.sin, None, P(), P())(X))
 add("shard_map", "axes", lambda: jitted(sw.shard_map(np.sin, mesh=MESH, in_specs=P(), out_specs=P(), axis_names={"q"})))

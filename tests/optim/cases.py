@@ -13,6 +13,32 @@ SHAPES: dict[str, tuple[int, ...]] = {"cube": (3, 10, 6), "matrix": (13, 7), "on
 MASK = {"cube": True, "matrix": True, "one": False, "row": False, "scalar": True}
 LABELS = {name: "first" if keep else "second" for name, keep in MASK.items()}
 
+
+def with_pair(o: Any, optimizer: Any) -> Any:
+    """A lookahead whose state holds the pair of parameters."""
+
+    def init(params: Any) -> Any:
+        pair = o.LookaheadParams.init_synced(params)
+        return pair, optimizer.init(pair)
+
+    def update(grads: Any, state: Any, params: Any) -> Any:
+        pair, inner = state
+        updates, inner = optimizer.update(grads, inner, pair)
+        return updates.fast, (o.apply_updates(pair, updates), inner)
+
+    return o.GradientTransformation(init, update)
+
+
+def with_infinities(o: Any, optimizer: Any) -> Any:
+    """The gradient of one leaf, which is zero at first, is infinite there."""
+
+    def inverse(updates: Any, params: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return {**updates, "one": 1 / updates["one"]}
+
+    return o.chain(o.stateless(inverse), optimizer)
+
+
 CASES: dict[str, Callable[[Any], Any]] = {
     "sgd": lambda o: o.sgd(0.1),
     "momentum": lambda o: o.sgd(0.1, momentum=0.9),
@@ -39,6 +65,15 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "labels": lambda o: o.multi_transform({"first": o.adam(0.01), "second": o.set_to_zero()}, LABELS),
     "adafactor": lambda o: o.adafactor(0.01, min_dim_size_to_factor=4),
     "adafactor-options": lambda o: o.adafactor(0.01, 6, momentum=0.9, weight_decay_rate=0.01),
+    "adamax": lambda o: o.adamax(0.01),
+    "adamax-options": lambda o: o.adamax(0.01, b1=0.8, b2=0.95, eps=1e-3),
+    "radam": lambda o: o.radam(0.01),
+    "radam-options": lambda o: o.radam(0.01, b1=0.8, b2=0.95, eps=1e-3, eps_root=1e-3, threshold=9.0, nesterov=True),
+    "lookahead": lambda o: with_pair(o, o.lookahead(o.adam(0.01), 6, 0.5)),
+    "lookahead-reset": lambda o: with_pair(o, o.lookahead(o.adam(0.01), 7, 0.3, reset_state=True)),
+    "finite": lambda o: with_infinities(o, o.apply_if_finite(o.adam(0.01), 5)),
+    "injected": lambda o: o.inject_hyperparams(o.adamw)(o.cosine_decay_schedule(0.5, 90, 0.1), b1=0.8, mask=MASK),
+    "injected-static": lambda o: o.inject_hyperparams(o.sgd, "momentum")(0.1, momentum=0.9, nesterov=True),
     "accumulated": lambda o: o.MultiSteps(o.adam(0.01), 3).gradient_transformation(),
 }
 
@@ -119,8 +154,9 @@ def loss_behind(o: Any, make: Any, scan: Any, total: Any) -> Callable[[Any, Any]
 
 GRADIENTS = ("momentum", "adam-options", "lamb", "lars", "adafactor", "clipped-elements", "scheduled")
 STEPWISE = ("sgd", "momentum", "nesterov", "adam", "adamw", "nadam", "adafactor", "lamb", "lars", "rmsprop", "adagrad")
-STEPWISE += ("lion", "clipped", "clipped-blocks", "scheduled", "accumulated")
+STEPWISE += ("adamax", "lookahead", "lion", "clipped", "clipped-blocks", "scheduled", "accumulated")
 REAL = ("clipped-elements", "adafactor-options", "accumulated")  # Optax has no numbers for complex leaves
+REAL += ("injected", "injected-static")  # and makes hyperparameters complex
 COMPLEX = tuple(name for name in CASES if name not in REAL)
 COMPLEX_STEPS = ("momentum", "adam", "nadam", "adafactor", "lamb", "lars", "rmsprop", "adagrad", "lion", "clipped")
 NARROW = ("momentum", "adam", "lamb", "adafactor", "clipped")  # also in bfloat16

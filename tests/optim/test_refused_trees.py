@@ -20,8 +20,10 @@ PARTS: dict[str, Callable[[], Any]] = {
     "adafactor": lambda: o.adafactor(0.1, min_dim_size_to_factor=2),
     "adagrad": lambda: o.adagrad(0.1),
     "adam": lambda: o.adam(0.1),
+    "adamax": lambda: o.adamax(0.1),
     "adamw": lambda: o.adamw(0.1),
     "add_decayed_weights": lambda: o.add_decayed_weights(0.1),
+    "apply_if_finite": lambda: o.apply_if_finite(o.adam(0.1), 2),
     "chain": lambda: o.chain(o.trace(0.9), o.scale(2.0)),
     "clip": lambda: o.clip(0.5),
     "clip_by_block_rms": lambda: o.clip_by_block_rms(0.5),
@@ -36,14 +38,17 @@ PARTS: dict[str, Callable[[], Any]] = {
     "multi_transform": lambda: o.multi_transform({"a": o.sgd(0.1)}, "a"),
     "nadam": lambda: o.nadam(0.1),
     "nadamw": lambda: o.nadamw(0.1),
+    "radam": lambda: o.radam(0.1),
     "rmsprop": lambda: o.rmsprop(0.1, momentum=0.9),
     "scale": lambda: o.scale(0.5),
     "scale_by_adam": lambda: o.scale_by_adam(),
+    "scale_by_adamax": lambda: o.scale_by_adamax(),
     "scale_by_factored_rms": lambda: o.scale_by_factored_rms(min_dim_size_to_factor=2),
     "scale_by_learning_rate": lambda: o.scale_by_learning_rate(0.1),
     "scale_by_lion": lambda: o.scale_by_lion(),
     "scale_by_param_block_norm": lambda: o.scale_by_param_block_norm(),
     "scale_by_param_block_rms": lambda: o.scale_by_param_block_rms(),
+    "scale_by_radam": lambda: o.scale_by_radam(),
     "scale_by_rms": lambda: o.scale_by_rms(),
     "scale_by_rss": lambda: o.scale_by_rss(),
     "scale_by_schedule": lambda: o.scale_by_schedule(lambda count: 0.5),
@@ -73,7 +78,7 @@ def test_all_transformations_are_here() -> None:
         if inspect.isfunction(getattr(o, name))
         and inspect.signature(getattr(o, name)).return_annotation == "GradientTransformation"
     }
-    assert made | {"MultiSteps"} == {*PARTS}
+    assert made | {"MultiSteps"} == {*PARTS, "lookahead"}  # which takes a pair of trees: test_wrappers.py
 
 
 # ---- states ---------------------------------------------------------------------------------------------------------
@@ -213,7 +218,7 @@ def test_complex_gradients_are_accumulated_whole(dtype: Any) -> None:
 TWO_TREES = ("adafactor", "adagrad", "adam", "adamw", "add_decayed_weights", "ema", "gshard_adafactor", "lamb", "lars")
 TWO_TREES += ("lion", "nadam", "nadamw", "rmsprop", "scale_by_adam", "scale_by_factored_rms", "scale_by_lion", "sgd")
 TWO_TREES += ("scale_by_param_block_norm", "scale_by_param_block_rms", "scale_by_rms", "scale_by_rss", "trace", "chain")
-TWO_TREES += ("scale_by_trust_ratio", "with_float32_masters", "MultiSteps")
+TWO_TREES += ("scale_by_trust_ratio", "with_float32_masters", "MultiSteps", "adamax", "radam", "apply_if_finite")
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (), (1,)])

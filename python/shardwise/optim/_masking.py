@@ -39,6 +39,7 @@ __all__ = [
     "MultiStepsState",
     "PartitionState",
     "chain",
+    "check_transformation",
     "masked",
     "multi_transform",
     "named_chain",
@@ -98,7 +99,7 @@ def chain(*args: GradientTransformation) -> GradientTransformation:
 def named_chain(what: str, *args: GradientTransformation) -> GradientTransformation:
     """The same under the name of an optimizer, which errors begin with."""
     for each in args:
-        _check_transformation(what, each)
+        check_transformation(what, each)
 
     def update(updates: Any, state: Any, params: Any = None, **extra_args: Any) -> tuple[Any, Any]:
         if not isinstance(state, (tuple, list)) or hasattr(type(state), "_fields"):
@@ -116,7 +117,8 @@ def named_chain(what: str, *args: GradientTransformation) -> GradientTransformat
     return GradientTransformation(lambda params: tuple([each.init(params) for each in args]), update)
 
 
-def _check_transformation(what: str, value: Any) -> None:
+def check_transformation(what: str, value: Any) -> None:
+    """Raise TypeError unless it has the functions init and update."""
     if not callable(getattr(value, "init", None)) or not callable(getattr(value, "update", None)):
         raise TypeError(message(what, "takes transformations with init and update", shown(value)))
 
@@ -145,7 +147,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
 
 def _masked(what: str, inner: GradientTransformation, mask: Any) -> GradientTransformation:
     """The same under the name of the function that errors begin with."""
-    _check_transformation(what, inner)
+    check_transformation(what, inner)
 
     def of(tree: Any) -> Any:
         found = mask(tree) if callable(mask) else mask
@@ -196,7 +198,7 @@ def multi_transform(transforms: Mapping[Hashable, GradientTransformation], param
     if not isinstance(transforms, Mapping):
         raise TypeError(message(what, "transforms must be a dict of transformations", described(transforms)))
     for each in transforms.values():
-        _check_transformation(what, each)
+        check_transformation(what, each)
 
     def parts(tree: Any) -> dict[Hashable, GradientTransformation]:
         labels = param_labels(tree) if callable(param_labels) else param_labels
@@ -262,7 +264,7 @@ class MultiSteps:
         use_grad_mean: bool = True,
         accumulator_dtype: Any = np.float32,
     ) -> None:
-        _check_transformation("optim.MultiSteps", opt)
+        check_transformation("optim.MultiSteps", opt)
         if not callable(every_k_schedule) and not is_integer(every_k_schedule, 1):
             rule = "every_k_schedule must be an integer of at least 1, or a function"
             raise ValueError(message("optim.MultiSteps", rule, shown(every_k_schedule)))
@@ -356,7 +358,7 @@ def with_float32_masters(inner: GradientTransformation) -> GradientTransformatio
     (0.9921875, 0.9921875)
     """
     what = "optim.with_float32_masters"
-    _check_transformation(what, inner)
+    check_transformation(what, inner)
 
     def widened(x: Any) -> Any:
         return x.astype(np.float32) if is_float(x.dtype) and x.dtype.itemsize < 4 else x

@@ -38,7 +38,9 @@ __all__ = [
     "TraceState",
     "ema",
     "scale_by_adam",
+    "scale_by_adamax",
     "scale_by_lion",
+    "scale_by_radam",
     "scale_by_rms",
     "scale_by_rss",
     "trace",
@@ -223,16 +225,123 @@ def scale_by_adam(
         mu = _moment(what, updates, state.mu, b1)
         nu = _moment(what, updates, state.nu, b2, order=2)
         count = safe_increment(state.count)
-        if nesterov:
-            ahead = _corrected(what, mu, b1, safe_increment(count))
-            mu_hat = _moment(what, _corrected(what, updates, b1, count), ahead, b1)
-        else:
-            mu_hat = _corrected(what, mu, b1, count)
+        mu_hat = _ahead(what, updates, mu, b1, count) if nesterov else _corrected(what, mu, b1, count)
         result = mapped(what, scaled, mu_hat, _corrected(what, nu, b2, count))
         nu = mapped(what, lambda new, old: new.astype(old.dtype), nu, state.nu)
         return result, ScaleByAdamState(count, cast(what, mu, dtype), nu)
 
     return GradientTransformation(init, update)
+
+
+def scale_by_adamax(b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> GradientTransformation:
+    """Adamax's updates: the average over the largest update, of which past ones decay.
+
+    Args:
+        b1: the decay of the average.
+        b2: the decay of the largest update.
+        eps: added to the absolute value of each update.
+
+    Raises:
+        DTypeError: leaves of integers. TypeError: the update gets the state of another transformation. ShapeError:
+        updates of other shapes than the parameters.
+
+    Source: `optax.scale_by_adamax`; Kingma, Ba, "Adam", arXiv 1412.6980, section 7.1.
+
+    >>> adamax = scale_by_adamax()
+    >>> adamax.update(np.full(1, 3.0), adamax.init(np.zeros(1)))[0].round(6)
+    array([1.])
+    """
+    what = "optim.scale_by_adamax"
+    checked_numbers(what, b1=b1, b2=b2, eps=eps)
+
+    def largest(g: Any, nu: Any) -> Any:
+        size = np.abs(g)
+        return np.maximum(size + like(eps, size), like(b2, size) * real_part(nu)).astype(nu.dtype)
+
+    def update(updates: Any, state: ScaleByAdamState, params: Any = None) -> tuple[Any, ScaleByAdamState]:
+        expect_state(what, ScaleByAdamState, state)
+        mu, count = _moment(what, updates, state.mu, b1), safe_increment(state.count)
+        nu = mapped(what, largest, updates, state.nu)
+        result = mapped(what, lambda m, v: m / v, _corrected(what, mu, b1, count), nu)
+        return result, ScaleByAdamState(count, mu, nu)
+
+    def init(params: Any) -> ScaleByAdamState:
+        return ScaleByAdamState(first_count(), zeros(what, params), zeros(what, params))
+
+    return GradientTransformation(init, update)
+
+
+def scale_by_radam(
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    threshold: Any = 5.0,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """Rectified Adam's updates: Adam's, once there are enough steps for the variance; before, the average alone.
+
+    Args:
+        b1: the decay of the average.
+        b2: the decay of the average square.
+        eps: added to the root.
+        eps_root: added under the root, so that it has a gradient at zero.
+        threshold: the length of the average of squares from which on it counts.
+        nesterov: whether the average looks one step ahead.
+
+    Raises:
+        DTypeError: leaves of integers. TypeError: the update gets the state of another transformation. ShapeError:
+        updates of other shapes than the parameters.
+
+    Source: `optax.scale_by_radam`; Liu et al., "On the variance of the adaptive learning rate and beyond", arXiv
+        1908.03265.
+
+    >>> radam = scale_by_radam()
+    >>> radam.update(np.full(1, 3.0), radam.init(np.zeros(1)))[0].round(6)
+    array([3.])
+    """
+    what = "optim.scale_by_radam"
+    checked_numbers(what, b1=b1, b2=b2, eps=eps, eps_root=eps_root, threshold=threshold)
+
+    def update(updates: Any, state: ScaleByAdamState, params: Any = None) -> tuple[Any, ScaleByAdamState]:
+        expect_state(what, ScaleByAdamState, state)
+        mu = _moment(what, updates, state.mu, b1)
+        nu = _moment(what, updates, state.nu, b2, order=2)
+        count = safe_increment(state.count)
+        mu_hat = _ahead(what, updates, mu, b1, count) if nesterov else _corrected(what, mu, b1, count)
+        is_long, factor = _rectified(b2, count, threshold)
+
+        def scaled(m: Any, v: Any) -> Any:
+            adam = like(factor, m) * m / (np.sqrt(v + like(eps_root, v)) + like(eps, v))
+            return np.where(is_long, adam, m)
+
+        result = mapped(what, scaled, mu_hat, _corrected(what, nu, b2, count))
+        nu = mapped(what, lambda new, old: new.astype(old.dtype), nu, state.nu)
+        return result, ScaleByAdamState(count, mu, nu)
+
+    def init(params: Any) -> ScaleByAdamState:
+        return ScaleByAdamState(first_count(), zeros(what, params), zeros(what, params))
+
+    return GradientTransformation(init, update)
+
+
+def _rectified(b2: Any, count: Any, threshold: Any) -> tuple[Any, Any]:
+    """Whether the average of squares is long enough, and the factor of its variance."""
+    decay, t = as_array(b2).astype(np.float64), as_array(count).astype(np.float64)
+    longest = 2 / (1 - decay) - 1
+    power = np.power(decay, t)
+    length = longest - 2 * t * power / (1 - power)
+    is_long = length >= threshold
+    safe = np.where(is_long, length, 5.0)  # of a shorter one, the root may be of a negative number
+    square = (safe - 4) * (safe - 2) * longest / ((longest - 4) * (longest - 2) * safe)
+    return is_long, np.sqrt(square)
+
+
+def _ahead(what: str, updates: Any, mu: Any, b1: Any, count: Any) -> Any:
+    """Nesterov's average, which looks one step ahead."""
+    ahead = _corrected(what, mu, b1, safe_increment(count))
+    return _moment(what, _corrected(what, updates, b1, count), ahead, b1)
 
 
 def scale_by_rms(

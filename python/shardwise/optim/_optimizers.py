@@ -20,7 +20,16 @@ from ._base import (
 )
 from ._factored import adam_decay_rate, capped_decay_rate, pow_decay_rate, scale_by_factored_rms
 from ._masking import masked, named_chain
-from ._moments import ema, scale_by_adam, scale_by_lion, scale_by_rms, scale_by_rss, trace
+from ._moments import (
+    ema,
+    scale_by_adam,
+    scale_by_adamax,
+    scale_by_lion,
+    scale_by_radam,
+    scale_by_rms,
+    scale_by_rss,
+    trace,
+)
 from ._scaling import (
     add_decayed_weights,
     clip_by_block_rms,
@@ -35,6 +44,7 @@ __all__ = [
     "adafactor",
     "adagrad",
     "adam",
+    "adamax",
     "adamw",
     "gshard_adafactor",
     "lamb",
@@ -42,6 +52,7 @@ __all__ = [
     "lion",
     "nadam",
     "nadamw",
+    "radam",
     "rmsprop",
     "sgd",
 ]
@@ -192,6 +203,64 @@ def nadamw(
         "optim.nadamw",
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=True),
         add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+@optimizer
+def adamax(learning_rate: ScalarOrSchedule, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> GradientTransformation:
+    """Adamax: Adam with the largest gradient, of which past ones decay, in place of the average square.
+
+    Args:
+        learning_rate: a number or a schedule.
+        b1: the decay of the average of gradients.
+        b2: the decay of the largest one.
+        eps: added to the absolute value of each gradient.
+
+    Raises:
+        DTypeError, ShapeError, TypeError: those of :class:`GradientTransformation`.
+
+    Source: `optax.adamax`; Kingma, Ba, arXiv 1412.6980, section 7.1.
+
+    >>> adamax(0.1).update(np.full(1, 3.0), adamax(0.1).init(np.zeros(1)))[0].round(6)
+    array([-0.1])
+    """
+    return named_chain("optim.adamax", scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+
+
+@optimizer
+def radam(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    threshold: Any = 5.0,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """Rectified Adam: momentum alone until there are enough steps for the variance of the gradients.
+
+    Args:
+        learning_rate: a number or a schedule.
+        b1: the decay of the average of gradients.
+        b2: the decay of the average of their squares.
+        eps: added to the root.
+        eps_root: added under the root; gradients through the update need it.
+        threshold: the length of the average of squares from which on it counts.
+        nesterov: whether the average looks one step ahead.
+
+    Raises:
+        DTypeError, ShapeError, TypeError: those of :class:`GradientTransformation`.
+
+    Source: `optax.radam`; Liu et al., arXiv 1908.03265.
+
+    >>> radam(0.1).update(np.full(1, 3.0), radam(0.1).init(np.zeros(1)))[0].round(6)
+    array([-0.3])
+    """
+    return named_chain(
+        "optim.radam",
+        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
         scale_by_learning_rate(learning_rate),
     )
 
