@@ -96,5 +96,6 @@ consteval OptionSet option(std::string_view name) {
   }
   throw "no such option";  // does not compile
 }
+inline constexpr OptionSet kOptionsOfPrices = option("objective") | option("hardware");
 
 }  // namespace shardwise

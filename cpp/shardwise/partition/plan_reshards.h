@@ -23,6 +23,6 @@ inline constexpr Pass kPlanReshards{.name = "plan_reshards",
                                     .takes = {.last = Stage::kResharded},
                                     .makes = Stage::kResharded,
                                     .keeps = Snapshot::kResharded,
-                                    .reads = option("objective") | option("hardware")};
+                                    .reads = kOptionsOfPrices};
 
 }  // namespace shardwise

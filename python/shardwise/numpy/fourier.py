@@ -28,6 +28,7 @@ _TYPES = {name: _core.ir.EnumValue("stablehlo", "fft_type", name) for name in ("
 
 
 def transform(x: Tracer, kind: str, lengths: Sequence[int]) -> Tracer:
+    """The transform ``kind`` over the last dims: ``"FFT"``, ``"IFFT"``, ``"RFFT"`` or ``"IRFFT"``."""
     attrs = {"fft_type": _TYPES[kind], "fft_length": tuple(lengths)}
     return x._trace.emit("stablehlo.fft", (x,), attrs)
 
