@@ -103,10 +103,22 @@ def _gathered(numbers: dict[str, Any], **changed: Any) -> Any:
     return lax.gather(X, ROWS, lax.GatherDimensionNumbers(**{**numbers, **changed}), (1, 2))
 
 
+def _constant(value: Any) -> Any:
+    return nn.initializers.constant(value)(None, (2,))
+
+
 def _of_nn() -> Iterator[tuple[str, Callable[..., Any], str, tuple[str, ...]]]:
     yield "nn.one_hot", partial(nn.one_hot, np.arange(3)), "num_classes", NO_INTEGER
     for name, (call, parameters) in WITH_NUMBERS.items():
         for parameter in parameters:
             yield f"nn.{name}", call, parameter, NO_NUMBER
+    made, scaled = nn.initializers, partial(nn.initializers.variance_scaling, mode="fan_in", distribution="normal")
+    yield "nn.initializers.variance_scaling", scaled, "scale", ("none", *NO_NUMBER)
+    for name, parameter in {"uniform": "scale", "normal": "stddev", "orthogonal": "scale"}.items():
+        yield f"nn.initializers.{name}", getattr(made, name), parameter, ("none", *NO_NUMBER)
+    yield "nn.initializers.delta_orthogonal", made.delta_orthogonal, "scale", ("none", *NO_NUMBER)
+    for parameter in ("stddev", "lower", "upper"):
+        yield "nn.initializers.truncated_normal", made.truncated_normal, parameter, ("none", *NO_NUMBER)
+    yield "nn.initializers.constant", _constant, "value", ("dict", "text")
     attend = partial(nn.dot_product_attention, HEADS, HEADS, HEADS)
     yield "nn.dot_product_attention", attend, "local_window_size", ("text", "float", "list", "words", "dict")

@@ -22,10 +22,10 @@ import numpy as np
 
 from .. import random as sw_random
 from ..dtypes import as_dtype, is_float
-from ..errors import DTypeError, ShapeError, is_one_of, message, shown
+from ..errors import DTypeError, ShapeError, described, is_one_of, message, shown
 from ..numpy._primitives import normalize_axes, normalize_axis
 from ..random._threefry import check_key
-from ._arguments import public
+from ._arguments import number, public
 
 __all__ = [
     "constant",
@@ -68,6 +68,15 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
         rule = "a shape must be of integers that are not negative"
         raise ShapeError(message(f"nn.initializers.{name}", rule, shown(shape), "give a tuple such as (8, 16)"))
     return tuple(int(size) for size in sizes)
+
+
+def _check_numbers(name: str, **values: Any) -> None:
+    """Raise DTypeError unless the values are real numbers."""
+    for parameter, value in values.items():
+        if isinstance(value, (list, tuple)):
+            rule = f"{parameter} must be a real number"
+            raise DTypeError(message(f"nn.initializers.{name}", rule, described(value)))
+        number(f"nn.initializers.{name}", parameter, value, np.zeros(()))
 
 
 def _initializer(name: str, dtype: Any, draw: Callable[[Any, tuple[int, ...], np.dtype[Any]], Any]) -> Initializer:
@@ -145,6 +154,9 @@ def constant(value: Any, dtype: Any = np.float32) -> Initializer:
         found = as_dtype("nn.initializers.constant", np.float32 if dtype is None else dtype)
         try:
             return np.broadcast_to(np.asarray(value, found), sizes).copy()
+        except TypeError:
+            rule = "value must be a number or an array"
+            raise DTypeError(message("nn.initializers.constant", rule, described(value))) from None
         except ValueError:
             got = f"{np.shape(value)} for {sizes}"
             raise ShapeError(message("nn.initializers.constant", "value must broadcast to the shape", got)) from None
@@ -168,6 +180,7 @@ def uniform(scale: float = 1e-2, dtype: Any = np.float32) -> Initializer:
     >>> uniform(1.0)(sw_random.key(0), (2,))
     array([0.947667 , 0.9785799], dtype=float32)
     """
+    _check_numbers("uniform", scale=scale)
     return _initializer("uniform", dtype, lambda key, shape, to: sw_random.uniform(key, shape, to) * to.type(scale))
 
 
@@ -187,6 +200,7 @@ def normal(stddev: float = 1e-2, dtype: Any = np.float32) -> Initializer:
     >>> normal(1.0)(sw_random.key(0), (2,)).round(4)
     array([1.6226, 2.0253], dtype=float32)
     """
+    _check_numbers("normal", stddev=stddev)
     return _initializer("normal", dtype, lambda key, shape, to: sw_random.normal(key, shape, to) * to.type(stddev))
 
 
@@ -210,6 +224,7 @@ def truncated_normal(
     >>> bool(np.all(abs(truncated_normal(1.0)(sw_random.key(0), (100,))) < 2))
     True
     """
+    _check_numbers("truncated_normal", stddev=stddev, lower=lower, upper=upper)
 
     def draw(key: Any, shape: tuple[int, ...], to: np.dtype[Any]) -> Any:
         return sw_random.truncated_normal(key, lower, upper, shape, to) * to.type(stddev)
@@ -280,6 +295,7 @@ def variance_scaling(
     >>> bool(np.all(abs(init(sw_random.key(0), (3, 5))) <= 1))
     True
     """
+    _check_numbers("variance_scaling", scale=scale)
     for name, given, known in (("mode", mode, _MODES), ("distribution", distribution, _DISTRIBUTIONS)):
         if not is_one_of(given, known):
             rule = f"{name} must be one of {', '.join(known)}"
@@ -369,6 +385,7 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = np.float3
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
+    _check_numbers("orthogonal", scale=scale)
 
     def draw(key: Any, shape: tuple[int, ...], to: np.dtype[Any]) -> Any:
         _with_qr("orthogonal", to)
@@ -397,6 +414,7 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = np.
     >>> np.abs(kernel).sum(axis=(1, 2)) > 0
     array([False,  True, False])
     """
+    _check_numbers("delta_orthogonal", scale=scale)
 
     def draw(key: Any, shape: tuple[int, ...], to: np.dtype[Any]) -> Any:
         _with_qr("delta_orthogonal", to)
