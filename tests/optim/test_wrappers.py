@@ -33,6 +33,18 @@ def test_states_have_the_fields_of_optax() -> None:
         assert getattr(o, name)._fields == theirs._fields, name
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("b2", [0.5, 0.6, 0.7, 0.9])
+def test_a_short_average_of_squares_leaves_the_momentum(b2: float) -> None:
+    ours, theirs = (m.radam(0.1, b2=b2) for m in (o, optax))
+    state, expected = ours.init(np.zeros(2, np.float32)), theirs.init(np.zeros(2, np.float32))
+    for step in range(12):
+        grads = np.array([0.0, 1.0 + step], np.float32)
+        updates, state = ours.update(grads, state)
+        wanted, expected = theirs.update(grads, expected)
+        np.testing.assert_allclose(updates, np.asarray(wanted), rtol=1e-5)
+
+
 # ---- skipped updates ------------------------------------------------------------------------------------------------
 
 

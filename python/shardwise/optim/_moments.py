@@ -329,13 +329,13 @@ def scale_by_radam(
 def _rectified(b2: Any, count: Any, threshold: Any) -> tuple[Any, Any]:
     """Whether the average of squares is long enough, and the factor of its variance."""
     decay, t = as_array(b2).astype(np.float64), as_array(count).astype(np.float64)
-    longest = 2 / (1 - decay) - 1
-    power = np.power(decay, t)
-    length = longest - 2 * t * power / (1 - power)
-    is_long = length >= threshold
-    safe = np.where(is_long, length, 5.0)  # of a shorter one, the root may be of a negative number
-    square = (safe - 4) * (safe - 2) * longest / ((longest - 4) * (longest - 2) * safe)
-    return is_long, np.sqrt(square)
+    with np.errstate(all="ignore"):  # of a short average, the root is of a negative number
+        longest = 2 / (1 - decay) - 1
+        power = np.power(decay, t)
+        length = longest - 2 * t * power / (1 - power)
+        is_long = length >= threshold
+        square = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+        return is_long, np.where(is_long, np.sqrt(square), 1.0)
 
 
 def _ahead(what: str, updates: Any, mu: Any, b1: Any, count: Any) -> Any:
