@@ -52,6 +52,8 @@ def calls_of_lax_and_nn() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     for name, call, parameter, faults in [*_of_lax(), *_of_nn()]:
         for fault in faults:
             yield name, f"{parameter}-{fault}", partial(call, **{parameter: WRONG[fault]})
+    yield "lax.top_k", "missing", partial(lax.top_k, X)
+    yield "lax.top_k", "unknown", partial(lax.top_k, X, 1, slope=1)
     ragged = [[1.0], [1.0, 2.0]]
     yield "nn.relu", "ragged", partial(nn.relu, ragged)
     yield "nn.elu", "ragged", partial(nn.elu, X, ragged)
@@ -83,6 +85,30 @@ def _of_lax() -> Iterator[tuple[str, Callable[..., Any], str, tuple[str, ...]]]:
         numbers = partial(_gathered, {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,)})
         yield "lax.gather", numbers, field, ("none", "float", "list", "words")
     yield from _of_slices()
+    yield from _of_arrays()
+
+
+def _of_arrays() -> Iterator[tuple[str, Callable[..., Any], str, tuple[str, ...]]]:
+    for name in ("cumsum", "cummax", "cumlogsumexp", "reduce_precision"):
+        options = {"exponent_bits": 5, "mantissa_bits": 3} if name == "reduce_precision" else {}
+        yield f"lax.{name}", partial(getattr(lax, name), **options), "operand", NO_NUMBER
+    for name in ("erf", "lgamma", "rsqrt", "is_finite", "population_count"):
+        yield f"lax.{name}", getattr(lax, name), "x", NO_NUMBER
+    yield "lax.argsort", lax.argsort, "keys", NO_NUMBER
+    yield "lax.top_k", partial(lax.top_k, k=1), "operand", NO_NUMBER
+    yield "lax.pad", partial(lax.pad, padding_value=0, padding_config=[(0, 0, 0)]), "operand", NO_NUMBER
+    yield "lax.fft", partial(lax.fft, fft_type="FFT", fft_lengths=(2,)), "x", NO_NUMBER
+    product = partial(lax.dot_general, X, dimension_numbers=(((0,), (0,)), ((), ())))
+    yield "lax.dot_general", product, "rhs", NO_NUMBER
+    yield "lax.ragged_dot", partial(lax.ragged_dot, X, X[None, :2]), "group_sizes", NO_NUMBER
+    yield (
+        "lax.padtype_to_pads",
+        partial(lax.padtype_to_pads, window_shape=[3], window_strides=[1], padding="SAME"),
+        "in_shape",
+        ("none", "float"),
+    )
+    shapes = partial(lax.conv_dimension_numbers, rhs_shape=(1, 2, 3), dimension_numbers=None)
+    yield "lax.conv_dimension_numbers", shapes, "lhs_shape", ("none", "float")
 
 
 def _of_slices() -> Iterator[tuple[str, Callable[..., Any], str, tuple[str, ...]]]:

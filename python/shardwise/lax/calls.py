@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import DTypeError, message
+from ..errors import DTypeError, called_as, message
 from ..jit import run_as_program
 from ..numpy._primitives import operand
 from ..numpy._promote import is_inexact
@@ -72,7 +72,10 @@ def on_arrays(
         @entry_point
         @wraps(record)
         def call(*args: Any, **kwargs: Any) -> Any:
-            bound = signature.bind(*args, **kwargs)
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:  # an argument is missing, or unknown
+                raise TypeError(message(what, str(error))) from None
             arguments = bound.arguments
             for name in names:
                 if takes_lists and isinstance(arguments.get(name), (list, tuple)):
@@ -81,7 +84,8 @@ def on_arrays(
                     got = type(arguments[name]).__name__
                     raise DTypeError(message(what, f"{name} must be an array", f"a {got} of numbers", "use np.asarray"))
             if current_trace() is not None:
-                return record(*bound.args, **bound.kwargs)
+                with called_as(what, "trace"):
+                    return record(*bound.args, **bound.kwargs)
             bound.apply_defaults()
             constant = {name for name in known if all(map(_is_number, flatten(arguments[name])[0]))}
             given = [name for name in names if name in arguments and name not in constant]
@@ -94,7 +98,8 @@ def on_arrays(
                 programs[key] = (_of_leaves(record, given, tree, static), {})
             function, cache = programs[key]
             is_plain = not any(hasattr(leaf, "__shardwise_array__") for leaf in leaves)
-            return run_as_program(what, function, record, cache, tuple(leaves), {}, is_plain=is_plain)
+            with called_as(what, "trace"):
+                return run_as_program(what, function, record, cache, tuple(leaves), {}, is_plain=is_plain)
 
         return call  # type: ignore[return-value]
 

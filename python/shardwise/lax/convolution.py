@@ -91,6 +91,9 @@ def conv_dimension_numbers(
 
 
 def _numbers(function: str, lhs: Sequence[int], rhs: Sequence[int], given: Any) -> ConvDimensionNumbers:
+    for shape in (lhs, rhs):
+        if not isinstance(shape, (tuple, list)):
+            raise TypeError(message(function, "a shape must be a list of integers", shown(shape)))
     ndim = len(lhs)
     if len(rhs) != ndim or ndim < 2:
         rule = "input and kernel must have the same number of dims, at least 2"

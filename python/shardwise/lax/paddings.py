@@ -100,6 +100,9 @@ def padtype_to_pads(
     function = "lax.padtype_to_pads"
     if not isinstance(getattr(padding, "name", padding), str):
         raise TypeError(message(function, f"padding must be one of {', '.join(_NAMES)}", shown(padding)))
-    sizes = list(in_shape)
+    try:
+        sizes = list(in_shape)
+    except TypeError:
+        raise TypeError(message(function, "in_shape must be a list of integers", shown(in_shape))) from None
     lists = (("in_shape", sizes, 0), ("window_shape", window_shape, 0), ("window_strides", window_strides, 1))
     return pads_of(function, padding, *(integers(function, name, given, len(sizes), low) for name, given, low in lists))

@@ -26,7 +26,7 @@ LIBRARY: Any = SimpleNamespace(
     lax=SimpleNamespace(
         **{name: getattr(sw.lax, name) for name in sw.lax.__all__ if name != "ppermute"},
         ppermute=permuted_in_mesh_order,
-        **{name: getattr(sw, name) for name in ("cond", "scan", "while_loop", "with_sharding_constraint")},
+        with_sharding_constraint=sw.with_sharding_constraint,
     ),
     numpy=np, sharding=SimpleNamespace(PartitionSpec=sw.P), shard_map=sw.shard_map, jit=sw.jit, grad=sw.grad,
     vmap=sw.vmap,

@@ -57,7 +57,7 @@ def with_ours(given: Program) -> Function:
         )  # fmt: skip
 
     names = {name: getattr(sw.lax, name) for name in sw.lax.__all__}
-    lax = SimpleNamespace(**{**names, "scan": sw.scan, "cond": sw.cond})
+    lax = SimpleNamespace(**names)
     body = given.body(SimpleNamespace(lax=lax, np=np, transforms=sw, region=region))
     return sw.shard_map(  # type: ignore[no-any-return]
         body, mesh=mesh, in_specs=(sw.P(given.manual), sw.P()), out_specs=(sw.P(given.manual), sw.P()),
