@@ -33,11 +33,12 @@ bool fits_as_exchange(const ReshardProblem& problem, const ReshardPlan& plan) {
   return true;
 }
 
-// No exchange sends less: the first device needs its whole tile, and holds no more of it than tiles of these sizes can share.
-double least_bytes_of_exchange(const ReshardProblem& problem) {
+// No movement from `before` sends less: the first device needs its whole tile, and holds no more of it than tiles of these
+// sizes can share.
+double least_bytes_of_movement(const ReshardProblem& problem, const Placement& before) {
   double needed = static_cast<double>(problem.item_size), held = needed;
   for (size_t d = 0; d < problem.shape.size(); ++d) {
-    const int64_t from = problem.from.dims[d].block, to = problem.to.dims[d].block;
+    const int64_t from = before.dims[d].block, to = problem.to.dims[d].block;
     needed *= static_cast<double>(to);
     held *= static_cast<double>(std::min(from, to));
   }
@@ -48,7 +49,7 @@ ReshardPlan plan_movement(const ReshardProblem& problem) {
   ReshardPlan named = gather_and_slice(problem);
   // Only slices, or nothing: no other plan sends less.
   if (named.collective_count() == 0) return named;
-  const double least = least_bytes_of_exchange(problem);
+  const double least = least_bytes_of_movement(problem, problem.from);
   std::optional<ReshardPlan> exchange;  // made only where the bound does not say that it sends no less
   const auto exchange_sends_less = [&](double bytes) {
     if (bytes <= least) return false;
@@ -215,7 +216,8 @@ ReshardPlan reduction_that_sends_least(const ReshardProblem& problem, std::span<
     const double cost = reduced.plan.cost;
     // Movement only adds to the cost, and costs the same from the same placement.
     const auto is_no_better = [&](const auto& known) { return known.second <= cost && known.first == reduced.after; };
-    if (best && (cost >= best->cost || std::ranges::any_of(tried, is_no_better))) continue;
+    const double least = cost + least_bytes_of_movement(problem, reduced.after);
+    if (best && (least >= best->cost || std::ranges::any_of(tried, is_no_better))) continue;
     ReshardPlan plan = joined(reduced.plan, plan_movement(rest_of(problem, reduced)));
     const bool is_cheaper = best && plan.cost < best->cost;
     if (is_cheaper && !fits(problem, plan)) continue;
@@ -231,7 +233,8 @@ ReshardPlan reduction_that_sends_least(const ReshardProblem& problem, std::span<
 ReshardPlan plan_reduction(const ReshardProblem& problem, const Hardware* hardware) {
   const std::vector<Reduced> ways = reductions(problem, Pads::kNo);
   ReshardPlan best = reduction_that_sends_least(problem, ways);
-  if (hardware == nullptr) return best;
+  // The price of one collective has stages already.
+  if (hardware == nullptr || best.collective_count() <= 1) return best;
   int64_t least = price_of(best, problem, *hardware).ps;
   // Each tier of a collective is rounded up, twice in an all-reduce: less than that is no gain.
   const auto gains = [&](const ReshardPlan& plan, int64_t ps) {
