@@ -234,7 +234,7 @@ def test_any_number_of_sentences_is_translated() -> None:
         np.testing.assert_array_equal(odd.tokens, expected.tokens)
         np.testing.assert_allclose(odd.scores, expected.scores, rtol=1e-12)
         assert not np.array_equal(odd.scores, whole.scores[:3])
-        # Of 5 sentences on 2 devices, one has 3 and the other one 2: groups of single sentences.
+        # Two devices hold 3 and 2 of the 5 sentences, so each group is a single sentence.
         run = sw.jit(lambda p, s, f=search: f(p, s, config, axes="x"), mesh=sw.Mesh({"x": 2}))
         single = search(params, source[:6], alone)
         np.testing.assert_array_equal(np.asarray(run(params, source[:5]).tokens), single.tokens[:5])

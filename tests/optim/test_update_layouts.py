@@ -15,7 +15,7 @@ from shardwise import P
 from .update_models import step_of
 
 SGD = sw.optim.sgd(0.1)
-# Of ResNet-50 and GPT-2, each shape once.
+# ResNet-50 and GPT-2 have these shapes, among others.
 RESNET = {(7, 7, 3, 64), (2048, 1000), (1000,), (64,), (256,), (1, 1, 64, 64), (1, 1, 64, 256)}
 RESNET |= {(3, 3, width, width) for width in (64, 128, 256, 512)}
 RESNET |= {(1, 1, width, 4 * width) for width in (128, 256, 512)} | {(1, 1, 4 * width, width) for width in (64, 256)}

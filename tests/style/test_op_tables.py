@@ -22,7 +22,7 @@ OPS = frozenset(
 )
 SHARE = 0.9
 LIST = re.compile(r"[a-z_0-9. ]+")
-# What each op needs beside its definition: its instances, and its form in the two targets of hand-over.
+# Beside its definition, each op needs instances and a form in both targets of hand-over.
 TABLES = ["python/shardwise/interop/to_jax", "python/shardwise/interop/to_mpi4py", "tests/op/catalogue"]
 
 

@@ -13,7 +13,7 @@
 namespace shardwise {
 namespace {
 
-// Which arguments of a region the values that its ops make depend on, in one pass for all of them.
+// Finds, in one pass, the arguments of a region that each value in it depends on.
 class ArgumentsBehind {
  public:
   ArgumentsBehind(const Module& module, RegionId region, std::span<const ValueId> arguments)

@@ -204,7 +204,7 @@ def apply_if_finite(inner: GradientTransformation, max_consecutive_errors: int) 
         errors, total = as_array(state.notfinite_count), as_array(state.total_notfinite)
         errors = np.where(is_finite, like(0, errors), safe_increment(errors))
         applies = np.logical_or(is_finite, errors > max_consecutive_errors)
-        # What is dropped must not make NaN: a gradient of 0 times an infinity is one.
+        # Dropped updates are zero before they are used: in a gradient, 0 times an infinity would be NaN.
         safe = mapped(what, lambda g: np.where(applies, g, like(0, g)), updates)
         new, inner_state = call_update(inner, safe, state.inner_state, params, extra_args)
         result = mapped(what, lambda u: np.where(applies, u, like(0, u)), new)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the walks over one program share: facts about it, prices, and the candidates of its ops. The search for a choice owns them
-// (choose.cpp).
+// All walks over one program share the facts about it, the prices, and the candidates of its ops. The search for a choice owns
+// them (choose.cpp).
 //
 //   greedy_choice(walked, CandidateScope::kAll, context);       // lists of candidates are made
 //   greedy_choice(walked, CandidateScope::kAll, context);       // and found

@@ -87,7 +87,7 @@ def _traced(config: TranslationConfig, dtype: Any) -> tuple[Any, int]:
 
     params = shapes(config, dtype)
     with warnings.catch_warnings():
-        # Of slots that few sentences leave empty.
+        # With so few sentences, the layers warn about empty slots.
         warnings.simplefilter("ignore", ShardingWarning)
         traced = jit(step, mesh=Mesh({"x": 1})).trace(params, source, target)
     return traced._core, len(flatten(params)[0])
