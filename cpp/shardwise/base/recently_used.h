@@ -34,9 +34,9 @@ class RecentlyUsed {
     return known->second.value;
   }
 
-  void keep(const Key& key, Kept value) {
+  void keep(Key key, Kept value) {
     const std::scoped_lock lock(mutex_);
-    const auto [entry, is_new] = entries_.try_emplace(key, Entry{std::move(value), {}});
+    const auto [entry, is_new] = entries_.try_emplace(std::move(key), Entry{std::move(value), {}});
     // Another thread has made it meanwhile.
     if (!is_new) return;
     entry->second.place = keys_.insert(keys_.begin(), &entry->first);

@@ -68,7 +68,7 @@ Price Costs::reshard_price(TypeId type, PlacementId from, PlacementId to) {
 
 const ReshardPrice& Costs::known_price(TypeId type, PlacementId from, PlacementId to) {
   const auto [found, is_new] = reshards_.try_emplace({type, from, to});
-  if (is_new) found->second = planner_.price(type, from, to, *hardware_);
+  if (is_new) found->second = planner_.price(type, from, to, hardware_);
   return found->second;
 }
 

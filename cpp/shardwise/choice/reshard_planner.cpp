@@ -8,7 +8,7 @@
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
 #include "shardwise/reshard/plan_cache.h"
-#include "shardwise/reshard/plan_price.h"
+#include "shardwise/reshard/price_cache.h"
 
 namespace shardwise {
 
@@ -23,22 +23,23 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
   static const ReshardPlan kNone;
   if (from == to) return kNone;  // ids are unique per placement
   std::shared_ptr<const ReshardPlan>& kept = plans_[{type, from, to}];
-  if (kept == nullptr) kept = found(problem(type, from, to));
+  if (kept != nullptr) return *kept;
+  PlanCache::Found found = plans_of_process().plan(problem(type, from, to), hardware_);
+  count(found.is_new);
+  kept = std::move(found.plan);
   return *kept;
 }
 
-std::shared_ptr<const ReshardPlan> ReshardPlanner::found(const ReshardProblem& problem) {
-  PlanCache::Found found = plans_of_process().plan(problem, hardware_);
-  ++plans_made_;
-  new_plans_ += found.is_new ? 1 : 0;
-  return std::move(found.plan);
+ReshardPrice ReshardPlanner::price(TypeId type, PlacementId from, PlacementId to, const HardwarePtr& hardware) {
+  if (from == to) return {};
+  const PriceCache::Found found = prices_of_process().price(problem(type, from, to), hardware_, hardware);
+  count(found.is_new);
+  return found.price;
 }
 
-ReshardPrice ReshardPlanner::price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware) {
-  if (from == to) return {};
-  const ReshardProblem problem = this->problem(type, from, to);
-  const std::shared_ptr<const ReshardPlan> plan = found(problem);
-  return {price_of(*plan, problem, hardware), plan->bytes, plan->mean_bytes};
+void ReshardPlanner::count(bool is_new) {
+  ++plans_made_;
+  new_plans_ += is_new ? 1 : 0;
 }
 
 std::optional<ReshardPlan> ReshardPlanner::plan_with_moves(TypeId type, PlacementId from, PlacementId to,

@@ -14,19 +14,13 @@
 #include <unordered_map>
 
 #include "shardwise/cost/hardware.h"
-#include "shardwise/cost/price.h"
 #include "shardwise/ir/compile_options.h"
 #include "shardwise/ir/module.h"
-#include "shardwise/reshard/problem.h"
+#include "shardwise/reshard/plan_price.h"
 
 namespace shardwise {
 
-struct ReshardPrice {
-  Price price;
-  double bytes = 0, mean_bytes = 0;  // of the plan (reshard/problem.h)
-};
-
-// Plans by (type, from, to), from the plans of the process (reshard/plan_cache.h).
+// By (type, from, to), from the plans and prices of the process (reshard/plan_cache.h, price_cache.h).
 class ReshardPlanner {
  public:
   struct Key {
@@ -47,15 +41,14 @@ class ReshardPlanner {
   // A plan of these moves (reshard/plan.h); none if there is none.
   std::optional<ReshardPlan> plan_with_moves(TypeId type, PlacementId from, PlacementId to,
                                              std::span<const std::string> moves) const;
-  // Computed anew each time. Most of the plans that a choice compares are never emitted, so that none of them is kept.
-  ReshardPrice price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware);
+  // Not kept here: who asks keeps it.
+  ReshardPrice price(TypeId type, PlacementId from, PlacementId to, const HardwarePtr& hardware);
   int64_t plans() const { return plans_made_; }     // that were asked for
   int64_t new_plans() const { return new_plans_; }  // that no compilation had asked for
 
  private:
   ReshardProblem problem(TypeId type, PlacementId from, PlacementId to) const;
-
-  std::shared_ptr<const ReshardPlan> found(const ReshardProblem& problem);
+  void count(bool is_new);
 
   Context& context_;
   HardwarePtr hardware_;  // none: by bytes

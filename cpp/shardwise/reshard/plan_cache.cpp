@@ -6,7 +6,7 @@
 namespace shardwise {
 
 PlanCache::Found PlanCache::plan(const ReshardProblem& problem, HardwarePtr hardware) {
-  const Key key{problem, std::move(hardware)};
+  Key key{problem, std::move(hardware)};
   if (const auto known = plans_.find(key)) {
     if (known->from_mesh == problem.from.mesh && known->to_mesh == problem.to.mesh) return {known->plan, false};
     auto plan = std::make_shared<ReshardPlan>(*known->plan);
@@ -18,7 +18,7 @@ PlanCache::Found PlanCache::plan(const ReshardProblem& problem, HardwarePtr hard
   }
   // Two threads may make the same plan, rather than wait for each other.
   auto plan = std::make_shared<const ReshardPlan>(plan_reshard(problem, key.hardware.get()));
-  plans_.keep(key, std::make_shared<const Made>(Made{problem.from.mesh, problem.to.mesh, plan}));
+  plans_.keep(std::move(key), std::make_shared<const Made>(Made{problem.from.mesh, problem.to.mesh, plan}));
   return {std::move(plan), true};
 }
 

@@ -12,6 +12,11 @@
 
 namespace shardwise {
 
+struct ReshardPrice {
+  Price price;
+  double bytes = 0, mean_bytes = 0;  // of the plan (problem.h)
+};
+
 Price price_of(const ReshardPlan& plan, const ReshardProblem& problem, const Hardware& hardware);
 
 }  // namespace shardwise

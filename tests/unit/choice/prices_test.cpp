@@ -30,7 +30,7 @@ class Projection : public ::testing::Test {
     return placements.of(module.value(value).type, dims, dim == 2 ? t : AxisList{}, Reducer::kSum);
   }
   Price moved(ValueId value, int from, int to) {
-    return planner.price(module.value(value).type, at(value, from), at(value, to), hardware).price;
+    return planner.price(module.value(value).type, at(value, from), at(value, to), default_hardware()).price;
   }
   Price computed(int x, int w, int result) const {
     return compute_price(

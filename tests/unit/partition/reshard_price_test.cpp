@@ -53,7 +53,7 @@ Priced local_price(const Reshard& reshard, const Hardware& hardware) {
   return sum;
 }
 
-Price planned_price(const Reshard& reshard, const Hardware& hardware) {
+Price planned_price(const Reshard& reshard, const HardwarePtr& hardware) {
   const Module module = parse_program(str(kMeshes, "func.func @main(%arg0: tensor<", reshard.type, ">) -> tensor<",
                                           reshard.type, "> {\n  return %arg0 : tensor<", reshard.type, ">\n}\n"));
   const TypeId type = module.value(module.region(module.main().body).results[0]).type;
@@ -91,9 +91,9 @@ TEST(ReshardPrice, IsThatOfTheLocalCollectives) {
       {"32x64xf32", R"(@mesh, [{"data"}, {}])", "@other, [{}, {}]", "all_gather"},
   };
   for (const std::string_view name : {"default", "h100_sxm", "tpu_v5e"}) {
-    const Hardware& hardware = *builtin_hardware(name);
+    const HardwarePtr hardware = builtin_hardware(name);
     for (const Reshard& reshard : reshards) {
-      const Priced local = local_price(reshard, hardware);
+      const Priced local = local_price(reshard, *hardware);
       const Price planned = planned_price(reshard, hardware);
       EXPECT_EQ(local.moves, reshard.moves) << reshard.from << " -> " << reshard.to;
       EXPECT_EQ(planned.ps, local.price.ps) << name << ": " << reshard.from << " -> " << reshard.to;
