@@ -516,6 +516,7 @@ def pinned(at: str, op: Any) -> Any:
 
 add("call", "dtype", lambda: PROGRAM(X.astype(int)))
 add("call", "shape", lambda: PROGRAM(X[:2]))
+add("call", "sharding", lambda: PROGRAM(sw.device_put(X, sw.NamedSharding(MESH, P("x")))))
 add("call", "tree", lambda: PROGRAM([X]))
 add("why", "type", lambda: PROGRAM.why(3))  # type: ignore[arg-type]
 for fault, spec in {"rank": P("x", None, None), "axis": P("q"), "type": 3}.items():

@@ -84,6 +84,31 @@ def test_blocks_of_uneven_dims_are_moved_by_the_program() -> None:
     np.testing.assert_array_equal(np.asarray(double(given)), 2 * random(17, 4))
 
 
+@pytest.mark.parametrize("other", [MESH, sw.Mesh({"y": 8})])
+def test_a_compiled_program_moves_nothing_uncounted(other: sw.Mesh) -> None:
+    """JAX raises, too: the ledger of a compiled program has no row for what its call would move."""
+    program = sw.jit(loss, mesh=MESH, in_shardings=(P(None, "model"), *IN_BATCH)).lower(WEIGHT, *BATCH).compile()
+    given = sw.device_put(WEIGHT, sw.NamedSharding(other, P(other.axis_names[0])))
+    text = r"^call: argument w must be sharded as compiled, P\(None, 'model'\), got .*input_shardings\[0\]"
+    with pytest.raises(sw.ShardingError, match=text):
+        program(given, *BATCH)
+    placed = sw.reshard(given, program.input_shardings[0])
+    np.testing.assert_array_equal(np.asarray(program(placed, *BATCH)), np.asarray(program(WEIGHT, *BATCH)))
+
+
+def test_a_compiled_program_slices_what_its_devices_hold() -> None:
+    program = sw.jit(loss, mesh=MESH, in_shardings=(P("data", "model"), *IN_BATCH)).lower(WEIGHT, *BATCH).compile()
+    given = sw.device_put(WEIGHT, sw.NamedSharding(MESH, P("data")))
+    np.testing.assert_array_equal(np.asarray(program(given, *BATCH)), np.asarray(program(WEIGHT, *BATCH)))
+
+
+def test_a_compiled_program_takes_no_array_of_other_devices() -> None:
+    program = sw.jit(loss, mesh=MESH, in_shardings=(P(None, "model"), *IN_BATCH)).lower(WEIGHT, *BATCH).compile()
+    given = sw.device_put(WEIGHT, sw.NamedSharding(sw.Mesh({"z": 2}), P()))
+    with pytest.raises(sw.MeshError, match=r"^call of argument w: the mesh must be over the 8 devices"):
+        program(given, *BATCH)
+
+
 def test_an_argument_that_nothing_reads_is_not_moved() -> None:
     first = sw.jit(lambda w, x: 2 * x, mesh=MESH, in_shardings=(P(), None))
     assert len(first.lower(split_weight(), np.ones(8, np.float32)).compile().collectives()) == 0

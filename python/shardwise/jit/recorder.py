@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, islice, takewhile
-from math import prod
 from typing import Any
 
 from ..array import ShapeDtypeStruct
@@ -19,6 +18,7 @@ from ..process.processes import current_processes
 from ..programs.stages import RecordedCall, Traced
 from ..recording.tracing import Trace, Tracer, UserCall, recording
 from ..shardings.mesh import Mesh, default_mesh, get_mesh
+from ..shardings.other_meshes import only_slices
 from ..shardings.sharding import sharding_on
 from ..trees import leaf_names, specs_per_leaf, unflatten
 from ..trees.argument_names import display_name
@@ -214,18 +214,7 @@ def _arrival(mesh: Mesh, spec: Any, aval: ShapeDtypeStruct, what: str) -> Arriva
     arrived = sharding_on(mesh, aval.sharding, aval.ndim, what)
     if given is None or arrived is None:
         return Arrival(arrived if given is None else given)
-    return Arrival(given) if _is_sliced(arrived, given, aval.shape) else Arrival(arrived, given)
-
-
-def _is_sliced(arrived: Any, given: Any, shape: tuple[int, ...]) -> bool:
-    """Whether each device has its part of the array already, so that the call receives nothing."""
-    if arrived.mesh != given.mesh or arrived.unreduced:
-        return bool(arrived == given)
-    for size, (had, _, _), (wanted, _, _) in zip(shape, arrived.dims, given.dims):
-        shards = prod(axis_size for _, _, axis_size in wanted)
-        if had != wanted and (had != wanted[: len(had)] or size % shards != 0):
-            return False
-    return True
+    return Arrival(given) if only_slices(arrived, given, aval.shape) else Arrival(arrived, given)
 
 
 def _warn_of_discarded(trace: Trace, outputs: list[int]) -> None:

@@ -10,8 +10,11 @@ import numpy as np
 from .. import _core
 from ..array import Array, ShapeDtypeStruct, put
 from ..dtypes import numpy_dtype
-from ..errors import DTypeError, ShapeError, message
+from ..errors import DTypeError, ShapeError, ShardingError, message
 from ..process.processes import ALONE, Finish, Place, place_on
+from ..shardings.mesh import Mesh
+from ..shardings.other_meshes import check_same_devices, on_program_mesh, only_slices
+from ..shardings.sharding import NamedSharding
 
 if TYPE_CHECKING:
     from .stages import Traced
@@ -94,11 +97,11 @@ class PlacedProgram:
         """The arguments of the executable, and the switches of its run."""
         poison = switches.get("poison", False)
         rows = zip(leaves, self._traced.in_avals, self._traced.in_names, self._argument_shardings)
-        arguments = [self._argument(*row, poison) for row in rows]
+        arguments = [self._argument(i, *row, poison) for i, row in enumerate(rows)]
         borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
         return arguments, {**switches, "borrowed": borrowed}
 
-    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:
+    def _argument(self, index: int, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:
         if isinstance(leaf, ShapeDtypeStruct):
             raise ShapeError(
                 message("call", "a program runs on arrays", f"{leaf!r} for {name}", "pass arrays, or only compile it")
@@ -113,9 +116,27 @@ class PlacedProgram:
             way_out = self._traced._way_to_type(aval.dtype, is_shape, array.dtype != aval.dtype)
             raise (ShapeError if is_shape else DTypeError)(message("call", rule, got, way_out))
         if isinstance(array, Array):
+            self._expect_sharding(index, array, name, sharding)
             return _placed(array, sharding, self._place_of(sharding))
         scatter = _core.runtime.ShardedArray.scatter
         return scatter(array, sharding, poison=poison, borrow=True, devices=self._place_of(sharding).devices)
+
+    def _expect_sharding(self, index: int, array: Array, name: str, wanted: Any) -> None:
+        """Raise ShardingError if a device would have to receive data, which no ledger counts; as in JAX."""
+        arrived = array._data.sharding
+        mesh = self._traced.mesh
+        if array._data.devices == ALONE.devices and self._place.communicator is not None:
+            return  # each rank has the whole array
+        check_same_devices(f"call of argument {name}", mesh, Mesh._wrap(arrived.mesh))
+        if not only_slices(on_program_mesh(mesh, arrived), wanted, array.shape):
+            rule = f"argument {name} must be sharded as compiled, {_described(wanted, mesh)}"
+            way_out = f"pass sw.reshard({name}, program.input_shardings[{index}]), or call the jitted function"
+            raise ShardingError(message("call", rule, _described(arrived, mesh), way_out))
+
+
+def _described(sharding: Any, mesh: Mesh) -> str:
+    named = NamedSharding._wrap(sharding)
+    return repr(named.spec if named.mesh == mesh else named)
 
 
 def _placed(array: Any, sharding: Any, place: Place) -> Any:

@@ -7,12 +7,14 @@ Shardings that reorder the program mesh's sub-axes are rewritten to that mesh; o
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
+from math import prod
 
 from .. import _core
 from ..errors import MeshError, message
 from .mesh import Mesh
 
-__all__ = ["check_same_devices", "on_program_mesh"]
+__all__ = ["check_same_devices", "on_program_mesh", "only_slices"]
 
 
 def check_same_devices(what: str, mesh: Mesh, other: Mesh) -> None:
@@ -33,3 +35,14 @@ def on_program_mesh(mesh: Mesh, sharding: _core.mesh.Sharding) -> _core.mesh.Sha
     name = own.name if own.name != mesh.name else f"{own.name}_{zlib.crc32(own.text().encode()):08x}"
     renamed = Mesh(dict(own.shape), own.device_ids, name=name)
     return sharding.renamed(renamed._core)
+
+
+def only_slices(arrived: _core.mesh.Sharding, wanted: _core.mesh.Sharding, shape: Sequence[int]) -> bool:
+    """Whether each device has its part of ``wanted`` already, so that none receives anything."""
+    if arrived.mesh != wanted.mesh or arrived.unreduced:
+        return arrived == wanted
+    for size, (had, _, _), (want, _, _) in zip(shape, arrived.dims, wanted.dims):
+        shards = prod(axis_size for _, _, axis_size in want)
+        if had != want and (had != want[: len(had)] or size % shards != 0):
+            return False
+    return True
