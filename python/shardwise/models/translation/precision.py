@@ -26,9 +26,8 @@ __all__ = ["precision"]
 
 PRODUCT, LOOKUP = "stablehlo.dot_general", "stablehlo.gather"
 CURVES = {"stablehlo.exponential", "stablehlo.log", "stablehlo.sqrt"}  # of softmaxes, the loss, and norms
-MOVING = {"stablehlo.convert", "stablehlo.dynamic_slice"}  # beside those that the registry calls movements
-SUMMED = MOVING | {"stablehlo.add", "stablehlo.reduce", "stablehlo.select", "stablehlo.dynamic_update_slice"}
-STORING = {"stablehlo.dynamic_update_slice"}
+CONVERSION = "stablehlo.convert"
+SUMS = {"stablehlo.add", "stablehlo.reduce", "stablehlo.select"}  # of products, masked ones included
 
 
 def precision(config: TranslationConfig, dtype: Any = np.float32) -> dict[str, str]:
@@ -104,11 +103,11 @@ def _reads(weights: Iterable[Value], users: dict[Value, list[tuple[Op, int]]]) -
         for op, place in users[value]:
             if op.name == LOOKUP:
                 yield op, place
-            elif op.definition.movement or op.definition.annotation or op.name in MOVING:
+            elif _is_moved_or_converted(op):
                 waiting += op.results if place == 0 else []
             elif op.definition.control_flow:
                 waiting += [r.arguments[place] for r in op.regions if len(r.arguments) == len(op.operands)]
-            elif op.name not in STORING:
+            else:
                 yield op, place
 
 
@@ -125,8 +124,12 @@ def _products_in(values: Iterable[Value]) -> Iterable[Value]:
             yield value
         elif op.definition.control_flow:
             waiting.append(op.regions[-1].results[op.results.index(value)])
-        elif op.definition.movement or op.definition.annotation or op.name in SUMMED:
+        elif _is_moved_or_converted(op) or op.name in SUMS:
             waiting += op.operands
+
+
+def _is_moved_or_converted(op: Op) -> bool:
+    return op.definition.movement or op.definition.annotation or op.name == CONVERSION
 
 
 def _text(values: Iterable[Value]) -> str:
