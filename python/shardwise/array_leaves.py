@@ -18,7 +18,7 @@ from .shardings.sharding import NamedSharding
 from .trees import flatten, leaf_names
 from .user_code.static_arguments import static_field
 
-__all__ = ["as_weak", "aval_of", "lifted_results", "numbers_of", "sharding_of"]
+__all__ = ["as_weak", "aval_of", "lifted_arguments", "lifted_results", "numbers_of", "sharding_of"]
 
 
 def numbers_of(leaf: Any) -> np.ndarray | None:
@@ -85,10 +85,20 @@ def as_weak(x: Tracer, leaf: Any) -> Tracer:
 
 def lifted_results(trace: Trace, what: str, result: Any) -> tuple[list[Tracer], Any]:
     """The traced leaves of a function's result, and its structure. DTypeError for leaves that are not arrays."""
-    leaves, structure = flatten(result)
+    way_out = "return arrays, and anything else outside the function"
+    return _lifted(trace, what, result, ("result", "an output must be an array", way_out))
+
+
+def lifted_arguments(trace: Trace, what: str, name: str, argument: Any) -> tuple[list[Tracer], Any]:
+    """The traced leaves of an argument, and its structure. DTypeError for leaves that are not arrays."""
+    return _lifted(trace, what, argument, (name, f"{name} must be a tree of arrays", ""))
+
+
+def _lifted(trace: Trace, what: str, tree: Any, texts: tuple[str, str, str]) -> tuple[list[Tracer], Any]:
+    name, rule, way_out = texts
+    leaves, structure = flatten(tree)
     for i, leaf in enumerate(leaves):
         if not isinstance(leaf, (Tracer, Array)) and numbers_of(leaf) is None:
-            way_out = way_to_numbers(leaf) or "return arrays, and anything else outside the function"
-            got = f"{described(leaf)} for result{leaf_names(result)[i]}"
-            raise DTypeError(message(what, "an output must be an array", got, way_out))
+            got = f"{described(leaf)} for {name}{leaf_names(tree)[i]}"
+            raise DTypeError(message(what, rule, got, way_to_numbers(leaf) or way_out))
     return [trace.lift(leaf) for leaf in leaves], structure

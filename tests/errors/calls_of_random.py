@@ -82,7 +82,7 @@ def calls_of_random() -> list[tuple[str, str, Callable[[], Any]]]:
         add(f"random.{of_keys.__name__}", "shape", partial(of_keys, np.zeros(3, np.uint32)))
     add("random.wrap_key_data", "impl", lambda: sw.random.wrap_key_data(KEY, impl="rbg"))
     add("random.categorical", "draws", lambda: sw.random.categorical(KEY, LOGITS, shape=(4,), replace=False))
-    add("random.categorical", "replace", lambda: sw.random.categorical(KEY, LOGITS, replace=1))  # type: ignore[arg-type]
+    add("random.categorical", "replace", lambda: sw.random.categorical(KEY, LOGITS, replace=3))  # type: ignore[arg-type]
     add("random.categorical", "rows", lambda: sw.random.categorical(KEY, X[:1], shape=(2, 4), replace=False))
     add("random.gumbel", "mode", lambda: sw.random.gumbel(KEY, mode="lowest"))
     add("random.orthogonal", "dtype", lambda: sw.random.orthogonal(KEY, 3, dtype=np.float16))

@@ -16,6 +16,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import P
+from tests.errors.calls_of_collectives import calls_of_collectives, spelled_in_lax
 from tests.errors.calls_of_lax_and_nn import calls_of_lax_and_nn
 from tests.errors.calls_of_optim import calls_of_optim
 from tests.errors.calls_of_random import calls_of_random
@@ -193,6 +194,11 @@ in_region("lax.ppermute", "position", lambda x: LAX.ppermute(x, "x", [(0, 2)]))
 in_region("lax.pshuffle", "permutation", lambda x: LAX.pshuffle(x, "x", [0, 0]))
 in_region("lax.axis_index", "axis", lambda x: x + LAX.axis_index("q"))
 in_region("lax.axis_size", "axis", lambda x: x + LAX.axis_size(("x", "x")))
+
+for name, fault, _, body in calls_of_collectives():
+    in_region(name, fault, body)
+for name, fault, call in spelled_in_lax():
+    add(name, fault, call)
 
 # ---- neural networks -----------------------------------------------------------------------------------------------
 

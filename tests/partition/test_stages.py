@@ -309,9 +309,12 @@ def test_arguments_that_do_not_fit_the_program_are_refused(args: Any, kwargs: An
             run(*args, **kwargs)
 
 
-def test_an_array_on_another_mesh_is_moved() -> None:
+def test_an_array_on_another_mesh_is_moved_by_device_put_alone() -> None:
     other = sw.device_put(X, sw.Mesh({"z": 2}))
-    result = sw.jit(lambda x: x + 1, mesh=MESH).lower(X).compile()(other)
+    program = sw.jit(lambda x: x + 1, mesh=MESH).lower(X).compile()
+    with pytest.raises(sw.MeshError, match=r"^call of argument x: the mesh must be over the 8 devices"):
+        program(other)
+    result = program(sw.device_put(other, program.input_shardings[0]))
     assert result.sharding.mesh == MESH
     np.testing.assert_array_equal(result, X + 1)
 

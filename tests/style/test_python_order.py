@@ -22,7 +22,7 @@ FOLDER = ROOT / "python" / PACKAGE
 # Imports under `if TYPE_CHECKING:` are below.
 LAYERS = {
     "the process": ["process"],
-    "errors": ["errors"],
+    "errors": ["errors", "flags"],
     "the user's source, and errors that quote it": ["dtypes", "user_code"],
     "reports, as plain data": ["svg", "reports", "viz"],
     "meshes and shardings": ["shardings", "layouts", "hardware_files", "calibrating", "hardware"],

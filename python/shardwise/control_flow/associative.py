@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, message
+from ..flags import as_flag
 from ..numpy._primitives import normalize_axis
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Tracer, current_trace, refuse_escaped
 from ..trees import unflatten
-from .leaf_types import Leaves, check_trees, check_types, expect_bool, expect_function, types_of
+from .leaf_types import Leaves, check_trees, check_types, expect_function, types_of
 
 __all__ = ["associative_scan"]
 
@@ -60,7 +61,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         shown = ", ".join(f"{size} for {place}" for size, place in zip(sizes, parts.places))
         raise ShapeError(message("associative_scan", f"elems must have one size along dim {dim}", shown))
     arrays: list[Any] = [_array(leaf) if trace is None else trace.lift(leaf) for leaf in parts.leaves]
-    backwards = expect_bool("associative_scan", "reverse", reverse)
+    backwards = as_flag("associative_scan", "reverse", reverse)
     if backwards:
         arrays = [np.flip(x, dim) for x in arrays]
     results = _Scan(fn, parts, dim).scanned(arrays)

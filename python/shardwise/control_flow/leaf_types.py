@@ -17,7 +17,7 @@ import numpy as np
 from ..array import Array
 from ..array_leaves import numbers_of
 from ..dtypes import is_float, way_to_numbers
-from ..errors import DTypeError, ShapeError, described, message, shown
+from ..errors import DTypeError, ShapeError, described, message
 from ..numpy._promote import result_dtype, weak_kind
 from ..recording.tracing import Tracer
 from ..trees import flatten, leaf_names
@@ -28,7 +28,6 @@ __all__ = [
     "Leaves",
     "check_trees",
     "check_types",
-    "expect_bool",
     "expect_function",
     "fits",
     "settled",
@@ -162,10 +161,3 @@ def expect_function(what: str, name: str, value: Any) -> None:
     """TypeError unless it can be called."""
     if not callable(value):
         raise TypeError(message(what, f"{name} must be a function", described(value)))
-
-
-def expect_bool(what: str, name: str, value: Any) -> bool:
-    """The option as a bool; TypeError if it is none."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(message(what, f"{name} must be a bool", shown(value)))
-    return bool(value)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, described, message
+from ..flags import as_flag
 from ..numpy._primitives import static_integer
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Tracer, current_trace, refuse_escaped
@@ -16,7 +17,7 @@ from ..trees import flatten, unflatten
 from ..trees.argument_names import names_of_leaves
 from ..vmap import vmap
 from .counted import CountedLoop
-from .leaf_types import Leaves, expect_bool, expect_function, types_of
+from .leaf_types import Leaves, expect_function, types_of
 
 __all__ = ["MAX_LENGTH", "map", "scan", "unroll_factor"]
 
@@ -154,7 +155,7 @@ def _scanned(
         xs=parts.leaves,
         start=0,
         length=count,
-        reverse=expect_bool(what, "reverse", reverse),
+        reverse=as_flag(what, "reverse", reverse),
         unroll=unroll_factor(what, unroll),
     )
     return loop.run(init)

@@ -11,8 +11,9 @@ array([12, 16])
 
 from __future__ import annotations
 
-from ..control_flow import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+from .. import control_flow
 from ..grad import stop_gradient
+from .calls import spelled
 from .collectives import (
     all_gather,
     all_to_all,
@@ -90,6 +91,14 @@ from .windows import (
     reduce_window,
     select_and_scatter_add,
 )
+
+associative_scan = spelled("lax.associative_scan", control_flow.associative_scan)
+cond = spelled("lax.cond", control_flow.cond)
+fori_loop = spelled("lax.fori_loop", control_flow.fori_loop)
+map = spelled("lax.map", control_flow.map)
+scan = spelled("lax.scan", control_flow.scan)
+switch = spelled("lax.switch", control_flow.switch)
+while_loop = spelled("lax.while_loop", control_flow.while_loop)
 
 __all__ = [
     "ConvDimensionNumbers",

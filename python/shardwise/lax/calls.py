@@ -15,15 +15,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import DTypeError, called_as, message
+from ..errors import DTypeError, called_as, message, reworded
+from ..flags import as_flag, flags_of
 from ..jit import run_as_program
 from ..numpy._primitives import operand
 from ..numpy._promote import is_inexact
-from ..process.traceback_filtering import entry_point
+from ..process.traceback_filtering import entry_point, has_left_entry_point
 from ..recording.tracing import Trace, Tracer, WeakTracer, current_trace
 from ..trees import flatten, unflatten
 
-__all__ = ["lifted", "on_arrays", "recording", "with_dtype"]
+__all__ = ["lifted", "on_arrays", "recording", "spelled", "with_dtype"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MOST_PROGRAMS = 256  # of a function with other static arguments; the oldest one goes
@@ -67,6 +68,7 @@ def on_arrays(
     def decorate(record: _F) -> _F:
         what = f"{module}.{record.__name__}"
         signature = inspect.signature(record)
+        flags = flags_of(signature)
         programs: dict[Any, tuple[Callable[..., Any], dict[Any, Any]]] = {}
 
         @entry_point
@@ -77,6 +79,9 @@ def on_arrays(
             except TypeError as error:  # an argument is missing, or unknown
                 raise TypeError(message(what, str(error))) from None
             arguments = bound.arguments
+            for name in flags:
+                if name in arguments:
+                    arguments[name] = as_flag(what, name, arguments[name])
             for name in names:
                 if takes_lists and isinstance(arguments.get(name), (list, tuple)):
                     arguments[name] = np.asarray(arguments[name])
@@ -104,6 +109,32 @@ def on_arrays(
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def spelled(name: str, function: _F) -> _F:
+    """A function of `shardwise` under another name: its own errors begin with that name.
+
+    Those of other calls, which its functions of the user make, keep the names of these.
+    """
+    record: Any = function.__wrapped__  # type: ignore[attr-defined] # without the entry point
+    signature = inspect.signature(record)
+
+    @entry_point
+    @wraps(record)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:  # an argument is missing, or unknown
+            raise TypeError(message(name, str(error))) from None
+        try:
+            return record(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            head, _, rest = str(error).partition(": ")
+            if head != record.__name__ or has_left_entry_point(error):
+                raise
+            raise reworded(error, f"{name}: {rest}") from None
+
+    return call  # type: ignore[return-value]
 
 
 def _of_leaves(record: Callable[..., Any], names: list[str], tree: Any, static: dict[str, Any]) -> Callable[..., Any]:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..array_leaves import lifted_results
+from ..array_leaves import lifted_arguments
 from ..dtypes import dtype_name, is_inexact
 from ..errors import ShapeError, ShardingError, message, shown
+from ..flags import takes_flags
 from ..numpy._primitives import convert, reshape
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Trace, Tracer, current_trace
@@ -107,7 +108,7 @@ class _Axes:
         """The attributes of groups of devices, and the size of a group."""
         if axis_index_groups is None:
             return {_GROUPS: self.attribute()}, self.size
-        rows = self.integers("axis_index_groups", axis_index_groups)
+        rows = self.rows("axis_index_groups", axis_index_groups)
         if sorted(i for row in rows for i in row) != list(range(self.size)) or len(set(map(len, rows))) != 1:
             rule = f"axis_index_groups must be groups of one size, with each of the {self.size} positions once"
             raise ShardingError(message(self.function, rule, shown(rows)))
@@ -130,10 +131,17 @@ class _Axes:
 
     def of_leaves(self, x: Any, each: Callable[[Tracer], Tracer]) -> Any:
         """The tree with ``each`` of its leaves."""
-        leaves, tree = lifted_results(self.trace, self.function, x)
+        leaves, tree = lifted_arguments(self.trace, self.function, "x", x)
         return unflatten(tree, [each(leaf) for leaf in leaves])
 
-    def integers(self, name: str, rows: Any) -> list[list[int]]:
+    def integers(self, name: str, numbers: Any) -> list[int]:
+        """Integers, for an argument that is a sequence of such."""
+        try:
+            return list(map(operator.index, numbers))
+        except TypeError:
+            raise TypeError(message(self.function, f"{name} must be a sequence of integers", shown(numbers))) from None
+
+    def rows(self, name: str, rows: Any) -> list[list[int]]:
         """Lists of integers, for an argument that has such."""
         try:
             return [list(map(operator.index, row)) for row in rows]
@@ -142,7 +150,10 @@ class _Axes:
 
     def dim(self, name: str, value: Any, ndim: int) -> int:
         """A dim, counted from the end if it is negative."""
-        dim = operator.index(value)
+        try:
+            dim = operator.index(value)
+        except TypeError:
+            raise TypeError(message(self.function, f"{name} must be an integer", shown(value))) from None
         if not -ndim <= dim < ndim:
             raise ShapeError(message(self.function, f"{name} must be a dim of an array of {ndim} dims", dim))
         return dim % ndim
@@ -262,6 +273,7 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
 
 
 @entry_point
+@takes_flags("lax")
 def all_gather(
     x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None, axis: int = 0, tiled: bool = False
 ) -> Any:
@@ -294,6 +306,7 @@ def all_gather(
 
 
 @entry_point
+@takes_flags("lax")
 def psum_scatter(
     x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Groups = None, tiled: bool = False
 ) -> Any:
@@ -330,6 +343,7 @@ def psum_scatter(
 
 
 @entry_point
+@takes_flags("lax")
 def all_to_all(
     x: Any,
     axis_name: AxisName,
@@ -375,7 +389,7 @@ def all_to_all(
 
 
 def _permuted(axes: _Axes, x: Any, perm: Any) -> Any:
-    pairs = axes.integers("perm", perm)
+    pairs = axes.rows("perm", perm)
     if any(len(pair) != 2 for pair in pairs):
         raise ShardingError(message(axes.function, "perm must have pairs of a source and a target", shown(pairs)))
     for side, ends in zip(("source", "target"), zip(*pairs)):
@@ -418,7 +432,7 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     Source: `jax.lax.pshuffle`.
     """
     axes = _Axes("pshuffle", axis_name)
-    sources = list(map(operator.index, perm))
+    sources = axes.integers("perm", perm)
     if sorted(sources) != list(range(axes.size)):
         rule = f"perm must be a permutation of the {axes.size} positions along the axes"
         raise ShardingError(message(axes.function, rule, shown(sources)))

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..dtypes import is_float
 from ..errors import DTypeError, ShapeError, described, message
+from ..flags import takes_flags
 from ..process.traceback_filtering import entry_point
 
 __all__ = ["as_array", "inexact", "like", "mask_of", "mean", "number", "public", "total", "wide"]
@@ -24,13 +25,18 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def public(function: _F) -> _F:
-    """Make a function an entry point, in which NumPy warns of no overflow, invalid value or division by 0."""
+    """Make a function an entry point, in which NumPy warns of no overflow, invalid value or division by 0.
+
+    Its flags are checked.
+    """
+
+    run = takes_flags("nn")(function)
 
     @entry_point
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         with np.errstate(all="ignore"):
-            return function(*args, **kwargs)
+            return run(*args, **kwargs)
 
     return called  # type: ignore[return-value]
 

@@ -21,6 +21,7 @@ import numpy as np
 from ..array import Array, ShapeDtypeStruct
 from ..dtypes import as_dtype, is_complex, is_float, is_inexact, numpy_dtype
 from ..errors import DTypeError, described, message, reworded, shown
+from ..flags import takes_flags
 from ..placement import device_put
 from ..process.foreign import native
 from ..tree import map as tree_map
@@ -185,6 +186,7 @@ def as_part_of(what: str) -> Iterator[None]:
 def optimizer(make: _F) -> _F:
     """Decorator: errors of the parts of an optimizer begin with its name, also in ``init`` and ``update``."""
     what = f"optim.{make.__name__}"
+    make = takes_flags("optim")(make)
 
     @wraps(make)
     def made(*args: Any, **kwargs: Any) -> GradientTransformation:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..array import ShapeDtypeStruct
 from ..errors import described, message, shown
+from ..flags import takes_flags
 from ..tree import map as tree_map
 from ._base import (
     GradientTransformation,
@@ -108,6 +109,7 @@ def _shapes_of(shape: tuple[int, ...], dims: tuple[int, int] | None) -> list[tup
     return [*(tuple(np.delete(shape, dim).tolist()) for dim in reversed(dims)), (1,)]
 
 
+@takes_flags("optim")
 def scale_by_factored_rms(
     factored: bool = True,
     decay_rate: Any = 0.8,

@@ -12,6 +12,7 @@ import numpy as np
 from ..array import ShapeDtypeStruct
 from ..dtypes import as_dtype, is_complex, is_float, is_inexact
 from ..errors import described, is_integer, message, shown
+from ..flags import as_flag
 from ..recording.tracing import Tracer, current_trace
 from ..tree import leaves as tree_leaves, map as tree_map
 from ..trees import leaf_names
@@ -271,7 +272,7 @@ class MultiSteps:
         self.inner_opt = opt
         every = checked_rate(self._what, "every_k_schedule", every_k_schedule)
         self._every = every if callable(every) else lambda step: every
-        self._is_mean = use_grad_mean
+        self._is_mean = as_flag(self._what, "use_grad_mean", use_grad_mean)
         self._dtype = as_dtype(self._what, accumulator_dtype)
 
     def init(self, params: Any) -> MultiStepsState:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..flags import takes_flags
 from ._base import (
     GradientTransformation,
     abs_sq,
@@ -118,6 +119,7 @@ def _power(decay: Any, count: Any) -> Any:
     return np.power(decay, as_array(count).astype(np.float64))
 
 
+@takes_flags("optim")
 def trace(decay: Any, nesterov: bool = False, accumulator_dtype: Any = None) -> GradientTransformation:
     """Momentum: the sum of past updates, each decayed.
 
@@ -151,6 +153,7 @@ def trace(decay: Any, nesterov: bool = False, accumulator_dtype: Any = None) -> 
     return GradientTransformation(lambda params: TraceState(zeros(what, params, dtype)), update)
 
 
+@takes_flags("optim")
 def ema(decay: Any, debias: bool = True, accumulator_dtype: Any = None) -> GradientTransformation:
     """The moving average of the updates.
 
@@ -181,6 +184,7 @@ def ema(decay: Any, debias: bool = True, accumulator_dtype: Any = None) -> Gradi
     return GradientTransformation(lambda params: EmaState(first_count(), zeros(what, params, dtype)), update)
 
 
+@takes_flags("optim")
 def scale_by_adam(
     b1: Any = 0.9,
     b2: Any = 0.999,
@@ -271,6 +275,7 @@ def scale_by_adamax(b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Gradient
     return GradientTransformation(init, update)
 
 
+@takes_flags("optim")
 def scale_by_radam(
     b1: Any = 0.9,
     b2: Any = 0.999,
@@ -344,6 +349,7 @@ def _ahead(what: str, updates: Any, mu: Any, b1: Any, count: Any) -> Any:
     return _moment(what, _corrected(what, updates, b1, count), ahead, b1)
 
 
+@takes_flags("optim")
 def scale_by_rms(
     decay: Any = 0.9, eps: Any = 1e-8, initial_scale: Any = 0.0, eps_in_sqrt: bool = True
 ) -> GradientTransformation:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import described, message, shown
+from ..flags import takes_flags
 from ._base import as_part_of, checked_number, checked_numbers, checked_step
 
 __all__ = [
@@ -43,6 +44,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def _schedule(make: _F) -> _F:
     """Decorator: check the numbers and flags of a schedule and its steps, under the name of the function."""
     what, signature = f"optim.{make.__name__}", inspect.signature(make)
+    make = takes_flags("optim")(make)
 
     @wraps(make)
     def made(*args: Any, **kwargs: Any) -> Schedule:
@@ -60,11 +62,8 @@ def _schedule(make: _F) -> _F:
 
 
 def _check(what: str, parameter: inspect.Parameter, value: Any) -> None:
-    """Raise TypeError unless a number is one, and a flag is a bool."""
-    if parameter.annotation == "bool":
-        if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(message(what, f"{parameter.name} must be a bool", shown(value)))
-    elif parameter.annotation in ("Any", "int", "float") and not (value is None and parameter.default is None):
+    """Raise TypeError unless a number is one."""
+    if parameter.annotation in ("Any", "int", "float") and not (value is None and parameter.default is None):
         checked_number(what, parameter.name, value)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..dtypes import is_float, numpy_dtype
 from ..errors import described, is_integer, message, shown
+from ..flags import takes_flags
 from ..tree import leaves as tree_leaves
 from ._base import (
     GradientTransformation,
@@ -99,6 +100,7 @@ def _chosen(what: str, condition: Any, new: Any, old: Any) -> Any:
     return mapped(what, chosen, new, old, check=None)
 
 
+@takes_flags("optim")
 def lookahead(
     fast_optimizer: GradientTransformation, sync_period: int, slow_step_size: Any, reset_state: bool = False
 ) -> GradientTransformation:

@@ -20,7 +20,7 @@ import optree
 
 from .._core import error as _error, ir as _ir, runtime as _runtime
 
-__all__ = ["HIDDEN", "PACKAGE", "entry_point", "entry_points", "hide_frames"]
+__all__ = ["HIDDEN", "PACKAGE", "entry_point", "entry_points", "has_left_entry_point", "hide_frames"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
@@ -49,9 +49,16 @@ def entry_point(function: _F) -> _F:
             return function(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
+            if type(error) in (TypeError, ValueError) or isinstance(error, _error.Error):
+                error.has_left_entry_point = True  # type: ignore[attr-defined]
             raise
 
     return called  # type: ignore[return-value]
+
+
+def has_left_entry_point(error: BaseException) -> bool:
+    """Whether the error has the name of an entry point that a function of the user called."""
+    return getattr(error, "has_left_entry_point", False)
 
 
 def entry_points(cls: _C) -> _C:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, called_as, is_one_of, message, shown
+from ..flags import as_flag
 from ..numpy._primitives import normalize_axis
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Tracer
@@ -86,8 +87,7 @@ def categorical(
     array([2, 2, 2, 2, 1, 2])
     """
     key = check_key("random.categorical", key)
-    if not isinstance(replace, (bool, np.bool_)):
-        raise TypeError(message("random.categorical", "replace must be a bool", shown(replace)))
+    replace = as_flag("random.categorical", "replace", replace)
     logits = floating("random.categorical", "logits", logits)
     sizes = list(logits.shape)
     if not sizes:
@@ -154,8 +154,7 @@ def choice(
     array([0, 1, 4])
     """
     key = check_key("random.choice", key)
-    if not isinstance(replace, (bool, np.bool_)):
-        raise TypeError(message("random.choice", "replace must be a bool", shown(replace)))
+    replace = as_flag("random.choice", "replace", replace)
     check_mode("random.choice", mode)
     wanted = checked_shape("random.choice", shape)
     table, dim, count = _elements("random.choice", "a", a, axis)
@@ -231,8 +230,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     array([0, 1, 4, 3, 2])
     """
     key = check_key("random.permutation", key)
-    if not isinstance(independent, (bool, np.bool_)):
-        raise TypeError(message("random.permutation", "independent must be a bool", shown(independent)))
+    independent = as_flag("random.permutation", "independent", independent)
     table, dim, count = _elements("random.permutation", "x", x, axis)
     if not independent or table.ndim < 2:
         return _taken(table, _shuffled(key, (count,), 0), dim)
