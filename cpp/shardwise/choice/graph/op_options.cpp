@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "shardwise/choice/greedy/heuristics.h"
@@ -30,12 +31,14 @@ const CostKey& OpOptions::key(const OpView& op, const OpChoice& known, const Ten
   const ShardingRule& rule = sharding_rule(op);
   key.push_back(reinterpret_cast<uintptr_t>(&rule));
   key.push_back(reinterpret_cast<uintptr_t>(known.method));
-  for (const std::vector<PlacementId>* ids : {&known.operands, &known.results, &tensors.declared, &places.results}) {
+  for (const std::vector<PlacementId>* ids : {&known.operands, &known.results, &tensors.declared}) {
     for (const PlacementId id : *ids) key.push_back(id.index);
   }
-  for (const std::vector<PlacementId>& operand : places.operands) {
-    key.push_back(operand.size());
-    for (const PlacementId id : operand) key.push_back(id.index);
+  for (const std::vector<std::vector<PlacementId>>* places_of : {&places.operands, &places.results}) {
+    for (const std::vector<PlacementId>& tensor : *places_of) {
+      key.push_back(tensor.size());
+      for (const PlacementId id : tensor) key.push_back(id.index);
+    }
   }
   for (const std::vector<bool>* flags : {&places.is_constant, &places.is_used}) {
     for (const bool flag : *flags) key.push_back(flag ? 1 : 0);
@@ -53,7 +56,7 @@ const OptionList& OpOptions::of(const OpView& op, const OpChoice& known, const F
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
     tensors.declared.push_back(wanted_placement(program_.module, program_.placements, function, op, i));
-    tensors.current.push_back(places.results[i] ? places.results[i] : tensors.declared.back());
+    tensors.current.push_back(places.results[i].empty() ? tensors.declared.back() : places.results[i].front());
   }
   std::unique_ptr<const OptionList>& found = known_[key(op, known, tensors, places)];
   if (found != nullptr) return *found;
@@ -69,9 +72,23 @@ const OptionList& OpOptions::of(const OpView& op, const OpChoice& known, const F
     }
     tensors.current[i] = places.operands[i].front();
   }
+  if (op.def().traits.elementwise && op.result_count() == 1)
+    add_at_wanted(op, places.results[0], tensors, list.choices);
   add_costs_and_homes(op, places, list);
   found = std::make_unique<const OptionList>(std::move(list));
   return *found;
+}
+
+// Where users far behind want the result, operands can be, too: they have its dims.
+void OpOptions::add_at_wanted(const OpView& op, std::span<const PlacementId> wanted, TensorPlaces tensors,
+                              std::vector<OpChoice>& options) {
+  for (const PlacementId placement : wanted.subspan(std::min<size_t>(1, wanted.size()))) {
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      if (op.operand_type(i).shape == op.result_type().shape) tensors.current[i] = placement;
+    }
+    tensors.current.back() = placement;
+    add(op, tensors, options);
+  }
 }
 
 PlacementId OpOptions::home(ProgramPlacements& placements, const OpView& op, const OpChoice& choice, size_t result) {
@@ -100,6 +117,9 @@ void OpOptions::add_costs_and_homes(const OpView& op, const Places& places, Opti
       const Costs::Computed computed{op, sharding_rule(op), choice, is_moved, places.is_used};
       cost = program_.costs.compute(computed);
       if (std::isfinite(cost.bytes)) work = program_.costs.compute_price(computed).work;
+    } else if (op.def().traits.elementwise) {
+      const Placement* made = program_.placements.find(choice.results[0]);
+      if (made != nullptr) work = element_count(made->local_shape());
     }
     list.works.push_back(work);
     for (size_t i = 0; i < op.result_count(); ++i) {

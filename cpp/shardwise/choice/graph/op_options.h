@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace shardwise {
 struct OptionList {
   std::vector<OpChoice> choices;                // the known one first; each can be computed
   std::vector<Cost> costs;                      // of one run, by option
-  std::vector<int64_t> works;                   // operations of one run, by option
+  std::vector<int64_t> works;                   // operations of one run, by option; elements, if they are few each
   std::vector<std::vector<PlacementId>> homes;  // where its results are then: by result, by option
 };
 
@@ -30,10 +31,10 @@ class OpOptions {
   // Where the tensors of an op may be.
   struct Places {
     std::vector<std::vector<PlacementId>>
-        operands;                      // of each, at most kMostPlaces; where it is in the known choice first
-    std::vector<PlacementId> results;  // where the first user has them in the known choice
-    std::vector<bool> is_constant;     // by operand
-    std::vector<bool> is_used;         // by result
+        operands;  // of each, at most kMostPlaces; where it is in the known choice first
+    std::vector<std::vector<PlacementId>> results;  // where each is wanted (wanted_placements.h)
+    std::vector<bool> is_constant;                  // by operand
+    std::vector<bool> is_used;                      // by result
   };
   static constexpr size_t kMostPlaces = 6, kMostOptions = 20;
 
@@ -45,6 +46,8 @@ class OpOptions {
  private:
   const CostKey& key(const OpView& op, const OpChoice& known, const TensorPlaces& tensors, const Places& places);
   void add(const OpView& op, const TensorPlaces& places, std::vector<OpChoice>& options);
+  void add_at_wanted(const OpView& op, std::span<const PlacementId> wanted, TensorPlaces tensors,
+                     std::vector<OpChoice>& options);
   void add_costs_and_homes(const OpView& op, const Places& places, OptionList& list);
 
   const WalkedProgram& program_;

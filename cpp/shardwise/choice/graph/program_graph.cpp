@@ -14,7 +14,7 @@ namespace shardwise {
 namespace {
 
 // Costs are integers: bytes in 64ths, and picoseconds. One more is paid for what is not as in the known choice, so that
-// nothing changes without a gain.
+// nothing changes without a gain, and another one for more work.
 constexpr double kPartsOfByte = 64;
 constexpr GraphCost kChange = 1;
 
@@ -24,6 +24,7 @@ ProgramGraph::ProgramGraph(const WalkedProgram& program, OpOptions& options, con
     : program_(program),
       known_(known),
       executions_(program.module),
+      wanted_(program, known),
       options_(options),
       named_(program.module.op_count(), 0),
       homes_(program.module.value_count()),
@@ -125,16 +126,6 @@ void ProgramGraph::add_need(ValueId value, PlacementId placement, RegionId regio
   needs_[value.index].push_back(std::move(need));
 }
 
-// Where the first user has it in the known choice.
-PlacementId ProgramGraph::known_need(ValueId value) const {
-  for (const Use use : program_.module.uses(value)) {
-    if (!use.op) continue;
-    const std::vector<PlacementId>& operands = known_.ops[use.op.index].operands;
-    if (use.index < operands.size()) return operands[use.index];
-  }
-  return {};
-}
-
 OpOptions::Places ProgramGraph::places(const OpView& op) const {
   OpOptions::Places places;
   const RegionId region = program_.module.op(op.id()).parent;
@@ -153,7 +144,7 @@ OpOptions::Places ProgramGraph::places(const OpView& op) const {
     places.operands.push_back(home.is_constant ? std::vector<PlacementId>{declared} : std::move(possible));
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
-    places.results.push_back(known_need(op.result(i)));
+    places.results.push_back(wanted_.of(op.result(i)));
     places.is_used.push_back(!program_.module.uses(op.result(i)).empty());
   }
   return places;
@@ -180,9 +171,9 @@ void ProgramGraph::add_node(const OpView& op, const Function& function) {
   // The price of an exchange is in what its user pays (ValueEdges::pay_where_not_merged).
   if (node.list->choices.size() == 1 && !is_exchange(known)) return add_fixed(op);
   const RegionId region = program_.module.op(op.id()).parent;
-  for (const Cost& cost : node.list->costs) {
-    const GraphCost sum = cost_of_runs(region, cost);
-    node.costs.push_back(node.costs.empty() ? sum : add_costs(sum, kChange));
+  for (size_t k = 0; k < node.list->costs.size(); ++k) {
+    const GraphCost change = k == 0 ? 0 : node.list->works[k] > node.list->works[0] ? 2 * kChange : kChange;
+    node.costs.push_back(add_costs(cost_of_runs(region, node.list->costs[k]), change));
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
     Home& home = homes_[op.result(i).index];

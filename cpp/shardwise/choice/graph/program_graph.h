@@ -22,6 +22,7 @@
 
 #include "shardwise/analysis/executions.h"
 #include "shardwise/choice/graph/op_options.h"
+#include "shardwise/choice/graph/wanted_placements.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
 #include "shardwise/choice/solve/cost_graph.h"
 
@@ -71,7 +72,6 @@ class ProgramGraph {
   void add_node(const OpView& op, const Function& function);
   bool is_of_wide_sum(const OpView& op) const;
   OpOptions::Places places(const OpView& op) const;
-  PlacementId known_need(ValueId value) const;
   std::span<const PlacementId> placements(const Home& home) const;  // by option
 
   void set_home(ValueId value, PlacementId placement, RegionId region);
@@ -87,6 +87,7 @@ class ProgramGraph {
   const WalkedProgram& program_;
   const Choice& known_;
   const ModuleExecutions executions_;
+  const WantedPlacements wanted_;
   OpOptions& options_;
   std::vector<size_t> named_;  // by op: 1 if it is chosen alone
   std::vector<Node> nodes_;
