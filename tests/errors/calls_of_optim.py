@@ -17,7 +17,7 @@ X = {"a": np.ones(2)}
 OTHER = {"b": np.ones(2)}
 NEED_PARAMS = ("scale_by_param_block_norm", "scale_by_param_block_rms", "scale_by_trust_ratio", "scale_by_factored_rms")
 TAKE_TREES = ("ema", "scale_by_adam", "scale_by_factored_rms", "scale_by_lion", "scale_by_rms", "scale_by_rss")
-TAKE_TREES += ("scale_by_adamax", "scale_by_radam")
+TAKE_TREES += ("scale_by_adamax", "scale_by_radam", "scale_by_stddev")
 
 WORDS = np.array(["a"])
 WRONG: dict[str, Any] = {"none": None, "text": "word", "list": [1], "dict": {"a": 1}}
@@ -44,10 +44,23 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     },
     "sgdr_schedule": {"cosine_kwargs": [{"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 1, "decay_steps": 3}]},
 }  # fmt: skip
-OPTIMIZERS = ("adafactor", "adagrad", "adam", "adamax", "adamw", "lamb", "lars", "lion", "nadam", "nadamw", "radam")
+OPTIMIZERS = (
+    "adafactor",
+    "adagrad",
+    "adam",
+    "adamax",
+    "adamaxw",
+    "adamw",
+    "lamb",
+    "lars",
+    "lion",
+    "nadam",
+    "nadamw",
+    "radam",
+)
 OPTIMIZERS += ("rmsprop", "sgd")
 ARGUMENTS: dict[str, dict[str, Any]] = {**{name: {"learning_rate": 0.1} for name in OPTIMIZERS}, **SCHEDULES}
-ARGUMENTS |= {"scale_by_adamax": {}, "scale_by_radam": {}}
+ARGUMENTS |= {"scale_by_adamax": {}, "scale_by_radam": {}, "scale_by_rms": {}, "scale_by_stddev": {}}
 ARGUMENTS |= {"gshard_adafactor": {}, "scale_by_factored_rms": {}, "scale_by_learning_rate": {"learning_rate": 0.1}}
 
 

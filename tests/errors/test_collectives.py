@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the collectives of sw.lax name the wrong argument. That they begin with the function: test_called_names.py."""
+"""Errors of the collectives of sw.lax name the wrong argument; test_called_names.py checks how they begin."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[], Any]] = {
     "adagrad": lambda: o.adagrad(0.1),
     "adam": lambda: o.adam(0.1),
     "adamax": lambda: o.adamax(0.1),
+    "adamaxw": lambda: o.adamaxw(0.1),
     "adamw": lambda: o.adamw(0.1),
     "add_decayed_weights": lambda: o.add_decayed_weights(0.1),
     "apply_if_finite": lambda: o.apply_if_finite(o.adam(0.1), 2),
@@ -51,6 +52,7 @@ PARTS: dict[str, Callable[[], Any]] = {
     "scale_by_radam": lambda: o.scale_by_radam(),
     "scale_by_rms": lambda: o.scale_by_rms(),
     "scale_by_rss": lambda: o.scale_by_rss(),
+    "scale_by_stddev": lambda: o.scale_by_stddev(),
     "scale_by_schedule": lambda: o.scale_by_schedule(lambda count: 0.5),
     "scale_by_sign": lambda: o.scale_by_sign(),
     "scale_by_trust_ratio": lambda: o.scale_by_trust_ratio(),
@@ -219,6 +221,7 @@ TWO_TREES = ("adafactor", "adagrad", "adam", "adamw", "add_decayed_weights", "em
 TWO_TREES += ("lion", "nadam", "nadamw", "rmsprop", "scale_by_adam", "scale_by_factored_rms", "scale_by_lion", "sgd")
 TWO_TREES += ("scale_by_param_block_norm", "scale_by_param_block_rms", "scale_by_rms", "scale_by_rss", "trace", "chain")
 TWO_TREES += ("scale_by_trust_ratio", "with_float32_masters", "MultiSteps", "adamax", "radam", "apply_if_finite")
+TWO_TREES += ("adamaxw", "scale_by_stddev")
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (), (1,)])

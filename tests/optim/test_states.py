@@ -18,6 +18,8 @@ OPTIMIZERS: dict[str, Any] = {
     "rmsprop": sw.optim.rmsprop(1e-3, initial_scale=0.5),
     "adagrad": sw.optim.adagrad(1e-3),
     "adafactor": sw.optim.adafactor(1e-3),
+    "rmsprop, centered": sw.optim.rmsprop(1e-3, centered=True, bias_correction=True),
+    "adamaxw": sw.optim.adamaxw(1e-3),
     "adamax": sw.optim.adamax(1e-3),
     "radam": sw.optim.radam(1e-3),
     "finite": sw.optim.apply_if_finite(sw.optim.adam(1e-3), 2),

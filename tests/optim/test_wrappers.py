@@ -16,7 +16,19 @@ from shardwise import P, optim as o
 
 MESH = sw.Mesh({"x": 2, "y": 4})
 W = {"b": np.ones(3), "w": np.linspace(-1, 1, 12).reshape(4, 3)}
-NEW = ("adamax", "radam", "scale_by_adamax", "scale_by_radam", "lookahead", "apply_if_finite", "inject_hyperparams")
+NEW = (
+    "adamax",
+    "adamaxw",
+    "rmsprop",
+    "scale_by_rms",
+    "scale_by_stddev",
+    "radam",
+    "scale_by_adamax",
+    "scale_by_radam",
+    "lookahead",
+    "apply_if_finite",
+    "inject_hyperparams",
+)
 
 
 @pytest.mark.parametrize("name", NEW)

@@ -16,6 +16,7 @@ array([0.9, 1.1], dtype=float32)
 
 from __future__ import annotations
 
+from ._adafactor import adafactor, gshard_adafactor
 from ._base import (
     EmptyState,
     GradientTransformation,
@@ -45,6 +46,7 @@ from ._moments import (
     ScaleByLionState,
     ScaleByRmsState,
     ScaleByRssState,
+    ScaleByRStdDevState,
     TraceState,
     ema,
     scale_by_adam,
@@ -53,15 +55,15 @@ from ._moments import (
     scale_by_radam,
     scale_by_rms,
     scale_by_rss,
+    scale_by_stddev,
     trace,
 )
 from ._optimizers import (
-    adafactor,
     adagrad,
     adam,
     adamax,
+    adamaxw,
     adamw,
-    gshard_adafactor,
     lamb,
     lars,
     lion,
@@ -130,6 +132,7 @@ __all__ = [
     "PartitionState",
     "ScaleByAdamState",
     "ScaleByLionState",
+    "ScaleByRStdDevState",
     "ScaleByRmsState",
     "ScaleByRssState",
     "ScaleByScheduleState",
@@ -139,6 +142,7 @@ __all__ = [
     "adam",
     "adam_decay_rate",
     "adamax",
+    "adamaxw",
     "adamw",
     "add_decayed_weights",
     "apply_if_finite",
@@ -190,6 +194,7 @@ __all__ = [
     "scale_by_rss",
     "scale_by_schedule",
     "scale_by_sign",
+    "scale_by_stddev",
     "scale_by_trust_ratio",
     "set_to_zero",
     "sgd",

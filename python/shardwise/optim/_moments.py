@@ -34,6 +34,7 @@ __all__ = [
     "EmaState",
     "ScaleByAdamState",
     "ScaleByLionState",
+    "ScaleByRStdDevState",
     "ScaleByRmsState",
     "ScaleByRssState",
     "TraceState",
@@ -44,6 +45,7 @@ __all__ = [
     "scale_by_radam",
     "scale_by_rms",
     "scale_by_rss",
+    "scale_by_stddev",
     "trace",
 ]
 
@@ -79,6 +81,28 @@ class ScaleByLionState(NamedTuple):
 class ScaleByRmsState(NamedTuple):
     """The average of the squared updates."""
 
+    nu: Any
+
+
+class ScaleByRmsWithCountState(NamedTuple):
+    """The number of steps, and the average of the squared updates."""
+
+    count: Any
+    nu: Any
+
+
+class ScaleByRStdDevState(NamedTuple):
+    """The averages of the updates and of their squares."""
+
+    mu: Any
+    nu: Any
+
+
+class ScaleByRStdDevWithCountState(NamedTuple):
+    """The number of steps, and the averages of the updates and of their squares."""
+
+    count: Any
+    mu: Any
     nu: Any
 
 
@@ -351,7 +375,11 @@ def _ahead(what: str, updates: Any, mu: Any, b1: Any, count: Any) -> Any:
 
 @takes_flags("optim")
 def scale_by_rms(
-    decay: Any = 0.9, eps: Any = 1e-8, initial_scale: Any = 0.0, eps_in_sqrt: bool = True
+    decay: Any = 0.9,
+    eps: Any = 1e-8,
+    initial_scale: Any = 0.0,
+    eps_in_sqrt: bool = True,
+    bias_correction: bool = False,
 ) -> GradientTransformation:
     """Updates over the root of their average square.
 
@@ -360,6 +388,7 @@ def scale_by_rms(
         eps: added to the average, or to the root.
         initial_scale: what the average begins with.
         eps_in_sqrt: whether ``eps`` is under the root.
+        bias_correction: whether the average counts as if it had not begun with zeros.
 
     Raises:
         DTypeError: leaves of integers. TypeError: the update gets the state of another transformation. ShapeError:
@@ -373,19 +402,86 @@ def scale_by_rms(
     """
     what = "optim.scale_by_rms"
     checked_numbers(what, decay=decay, eps=eps, initial_scale=initial_scale)
+    kind: Any = ScaleByRmsWithCountState if bias_correction else ScaleByRmsState
 
-    def scaled(g: Any, nu: Any) -> Any:
-        small = like(eps, nu)
-        return g / np.sqrt(nu + small) if eps_in_sqrt else g / (np.sqrt(nu) + small)
-
-    def update(updates: Any, state: ScaleByRmsState, params: Any = None) -> tuple[Any, ScaleByRmsState]:
-        expect_state(what, ScaleByRmsState, state)
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        expect_state(what, kind, state)
         nu = _moment(what, updates, state.nu, decay, order=2)
-        return mapped(what, scaled, updates, nu), ScaleByRmsState(nu)
+        counted, corrected = _counted(what, state, decay, {"nu": nu}, bias_correction)
+        scaled = mapped(what, lambda g, nu: _over_root(g, nu, eps, eps_in_sqrt), updates, corrected["nu"])
+        return scaled, kind(**counted, nu=nu)
 
-    return GradientTransformation(
-        lambda params: ScaleByRmsState(mapped(what, lambda p: full_like(p, initial_scale), params)), update
-    )
+    def init(params: Any) -> Any:
+        counted = {"count": first_count()} if bias_correction else {}
+        return kind(**counted, nu=mapped(what, lambda p: full_like(p, initial_scale), params))
+
+    return GradientTransformation(init, update)
+
+
+@takes_flags("optim")
+def scale_by_stddev(
+    decay: Any = 0.9,
+    eps: Any = 1e-8,
+    initial_scale: Any = 0.0,
+    eps_in_sqrt: bool = True,
+    bias_correction: bool = False,
+) -> GradientTransformation:
+    """Updates over the root of their variance: the average square less the square of the average.
+
+    Args:
+        decay: the decay of both averages.
+        eps: added to the variance, or to the root.
+        initial_scale: what the average square begins with.
+        eps_in_sqrt: whether ``eps`` is under the root.
+        bias_correction: whether the averages count as if they had not begun with zeros.
+
+    Raises:
+        DTypeError: leaves of integers. TypeError: the update gets the state of another transformation. ShapeError:
+        updates of other shapes than the parameters.
+
+    Source: `optax.scale_by_stddev`.
+
+    >>> stddev = scale_by_stddev(0.5)
+    >>> stddev.update(np.full(1, 3.0), stddev.init(np.zeros(1)))[0].round(6)
+    array([2.])
+    """
+    what = "optim.scale_by_stddev"
+    checked_numbers(what, decay=decay, eps=eps, initial_scale=initial_scale)
+    kind: Any = ScaleByRStdDevWithCountState if bias_correction else ScaleByRStdDevState
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        expect_state(what, kind, state)
+        moments = {
+            "mu": _moment(what, updates, state.mu, decay),
+            "nu": _moment(what, updates, state.nu, decay, order=2),
+        }
+        counted, corrected = _counted(what, state, decay, moments, bias_correction)
+
+        def scaled(g: Any, mu: Any, nu: Any) -> Any:
+            return _over_root(g, nu - abs_sq(mu), eps, eps_in_sqrt)
+
+        return mapped(what, scaled, updates, corrected["mu"], corrected["nu"]), kind(**counted, **moments)
+
+    def init(params: Any) -> Any:
+        counted = {"count": first_count()} if bias_correction else {}
+        nu = mapped(what, lambda p: full_like(p, initial_scale), params)
+        return kind(**counted, mu=zeros(what, params), nu=nu)
+
+    return GradientTransformation(init, update)
+
+
+def _counted(what: str, state: Any, decay: Any, moments: dict[str, Any], is_corrected: bool) -> tuple[Any, Any]:
+    """The counter for the next state, if it has one, and the moments to divide by."""
+    if not is_corrected:
+        return {}, moments
+    count = safe_increment(state.count)
+    return {"count": count}, {name: _corrected(what, moment, decay, count) for name, moment in moments.items()}
+
+
+def _over_root(g: Any, square: Any, eps: Any, eps_in_sqrt: bool) -> Any:
+    small = like(eps, square)
+    with np.errstate(invalid="ignore"):  # a rounded variance may be negative: NaN, as in Optax
+        return g / np.sqrt(square + small) if eps_in_sqrt else g / (np.sqrt(square) + small)
 
 
 def scale_by_rss(initial_accumulator_value: Any = 0.1, eps: Any = 1e-7) -> GradientTransformation:
