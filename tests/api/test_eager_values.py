@@ -56,3 +56,11 @@ def test_a_list_of_numpys_numbers_is_an_array() -> None:
         found, want = function(x), function(np.asarray(x))
         assert np.asarray(found).dtype == np.asarray(want).dtype
         np.testing.assert_array_equal(np.asarray(found), want)
+
+
+def test_like_an_array_of_devices_numpy_makes_its_own() -> None:
+    x = sw.device_put(np.arange(4), MESH)
+    for function in (np.asarray, np.array, np.asanyarray, np.ascontiguousarray):
+        found = function(A, like=x)
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, A)

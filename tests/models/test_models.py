@@ -63,6 +63,19 @@ def test_layer_norm_has_mean_zero_and_deviation_one() -> None:
     np.testing.assert_allclose(found.std(axis=-1), 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint32])
+def test_indices_of_a_narrow_dtype_have_one_one(dtype: Any) -> None:
+    indices, size = np.array([[0, 2, 44], [100, 127, 3]], dtype), 40000
+    expected = np.zeros((2, 3, size), np.bool_)
+    np.put_along_axis(expected, indices.astype(np.int64)[..., None], True, axis=-1)
+    np.testing.assert_array_equal(models.one_hot(indices, size), expected)
+    run = sw.jit(lambda i: models.one_hot(sw.split(i, 0, "x"), size), mesh=sw.Mesh({"x": 2}))
+    np.testing.assert_array_equal(np.asarray(run(indices)), expected)
+    logits = np.random.default_rng(0).standard_normal((2, 3, size))
+    found, wide = (models.cross_entropy(logits, i, smoothing=0.1) for i in (indices, indices.astype(np.int64)))
+    assert found == wide
+
+
 def test_cross_entropy_is_the_negative_log_likelihood() -> None:
     rng = np.random.default_rng(0)
     logits, targets = 100 * rng.standard_normal((3, 4, 7)), rng.integers(0, 7, (3, 4))

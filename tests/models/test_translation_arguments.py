@@ -84,6 +84,8 @@ def test_targets_optimizers_states_and_configurations_are_checked() -> None:
         (TypeError, "train_step: config must be a TranslationConfig, got NoneType None", lambda: make(None, SGD)),
         (sw.ShapeError, "train_step: accumulate must be an integer of at least 1, got '2'",
          lambda: make(CONFIG, SGD, accumulate="2")),
+        (sw.ShapeError, "loss: target must have at least one sentence of at least one token, got int64[2, 0]",
+         lambda: translation.loss(PARAMS, SOURCE, SOURCE[:, :0], CONFIG)),
         (ValueError, "decode: tokens of target must be from 0 to 18, got 25; ",
          lambda: translation.decode(PARAMS, SOURCE + 19, MEMORY, SOURCE, CONFIG)),
         (sw.ShapeError, "decode: memory must be the encoded source, of shape (2, 3, 8), got float64[2, 2, 8]",
@@ -214,6 +216,27 @@ def test_configurations_dtypes_and_layouts_are_refused_at_the_callers_line() -> 
     for kind, text, call in rows:
         with pytest.raises(kind, match=rf"^{re.escape(text)}.*\(at .*test_translation_arguments"):
             call()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint64])
+def test_tokens_of_any_integer_dtype_are_those_of_int64(dtype: Any) -> None:
+    config = cases.small(source_vocabulary=400, target_vocabulary=300, target_length=4, pad=0, bos=299, eos=2)
+    params = translation.init(np.random.default_rng(0), config)
+    expected = float(translation.loss(params, SOURCE, SOURCE, config)[0])
+    tokens = SOURCE.astype(dtype)
+    assert float(translation.loss(params, tokens, tokens, config)[0]) == expected
+    run = sw.jit(lambda p, s: translation.loss(p, s, s, config, axes="x")[0], mesh=sw.Mesh({"x": 2}))
+    assert float(run(params, tokens)) == pytest.approx(expected, rel=1e-6)
+    scores = translation.greedy(params, tokens, config).scores
+    np.testing.assert_array_equal(scores, translation.greedy(params, SOURCE, config).scores)
+
+
+def test_sharded_tokens_are_read_with_weights_of_numpy() -> None:
+    tokens = sw.device_put(SOURCE, sw.Mesh({"x": 2}))
+    found = translation.loss(PARAMS, tokens, tokens, CONFIG)[0]
+    assert float(found) == pytest.approx(float(translation.loss(PARAMS, SOURCE, SOURCE, CONFIG)[0]), rel=1e-6)
+    scores = np.asarray(translation.greedy(PARAMS, tokens, CONFIG).scores)
+    np.testing.assert_allclose(scores, translation.greedy(PARAMS, SOURCE, CONFIG).scores, rtol=1e-5)
 
 
 def test_scores_leave_out_the_token_of_padding() -> None:

@@ -58,9 +58,9 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     check = CHECKS.get(function)
     if check is not None:
         check(*args, **kwargs)
-    is_argument = [_is_eager_argument(leaf) for leaf in leaves]
-    if not any(is_argument):  # np.arange(n, like=x): the result does not depend on x
+    if not any(isinstance(leaf, Array) for leaf in leaves):  # np.asarray(y, like=x): the result does not depend on x
         return function(*args, **kwargs)
+    is_argument = [_is_eager_argument(leaf) for leaf in leaves]
     is_small = [_is_small_integer(leaf) for leaf in leaves]
     if not any(is_small):
         return _run(function, leaves, tree, is_argument)

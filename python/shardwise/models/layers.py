@@ -76,7 +76,10 @@ def one_hot(indices: Any, size: int) -> Any:
            [1, 0, 0],
            [0, 0, 0]])
     """
-    return indices[..., None] == np.arange(size, dtype=indices.dtype, like=indices)
+    dtype = indices.dtype
+    if dtype.kind in "iu" and size - 1 > np.iinfo(dtype).max:
+        dtype = np.dtype(np.int32)  # a narrower one would count from its least number again
+    return indices[..., None] == np.arange(size, dtype=dtype, like=indices)
 
 
 def softmax(x: Any) -> Any:

@@ -70,7 +70,7 @@ def _check_tokens(what: str, name: str, tokens: Any, length: int, vocabulary: in
         raise DTypeError(message(what, rule, described(tokens)))
     if len(shape) != 2:
         raise ShapeError(message(what, rule, described(tokens)))
-    if name == "source" and 0 in shape:
+    if 0 in shape:
         raise ShapeError(
             message(what, f"{name} must have at least one sentence of at least one token", described(tokens))
         )

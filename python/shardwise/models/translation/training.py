@@ -52,6 +52,8 @@ def loss(
     Source: GShard, section 2.2 (L = nll + k * aux).
     """
     check_call("loss", params, source, config, target=target, key=key, has_target=True)
+    if target.dtype.itemsize < 4:
+        target = target.astype(np.int32)  # the dtype of some tokens may be too narrow for the start
     start = np.full((target.shape[0], 1), config.bos, target.dtype, like=target)
     shown = np.concatenate([start, target[:, :-1]], axis=1)
     logits, aux, statistics = translation(params, source, shown, config, axes=axes, key=key)
