@@ -203,6 +203,22 @@ def test_keys_and_values_are_split_without_other_axes() -> None:
             sw.jit(lambda p, s, f=search: f(p, s, config, cache_spec=sw.P("z")), mesh=mesh)(params, source)
 
 
+def test_scores_of_a_model_that_diverged_are_nan() -> None:
+    config = cases.small(target_length=4)
+    params, source = random_model(1, config, rows=4)
+    params["output"] = params["output"] * np.nan
+    for search, options in (
+        (translation.flat_beam_search, {"beams": 2}),
+        (translation.beam_search, {"beams": 2}),
+        (translation.flat_beam_search, {"beams": 1}),
+        (translation.greedy, {}),
+    ):
+        run = sw.jit(lambda p, s, f=search, o=options: f(p, s, config, axes="x", **o), mesh=sw.Mesh({"x": 2}))
+        for found in (search(params, source, config, **options), run(params, source)):
+            assert np.all(np.isnan(np.asarray(found.scores)))
+            assert np.all(np.asarray(found.lengths) > 0)
+
+
 # ---- capacity in decoding -------------------------------------------------------------------------------------------
 
 
@@ -325,6 +341,17 @@ def test_samples_follow_the_models_distribution() -> None:
         np.testing.assert_allclose(found.scores[:, 0], log_probabilities[found.tokens[:, 0, 0]], rtol=1e-12)
 
 
+def test_extreme_temperatures_draw_the_best_token_or_any_but_padding() -> None:
+    config = few(target_length=1, pad=4)
+    params, source = random_model(3, config, rows=1)
+    many = sw.tree.map(lambda x: x.astype(np.float32), params), np.repeat(source, 400, axis=0)
+    with np.errstate(over="ignore"):  # of all logits but the largest
+        cold = translation.sample(*many, config, sw.random.key(0), temperature=1e-42)
+    np.testing.assert_array_equal(cold.tokens, translation.greedy(*many, config).tokens)
+    hot = translation.sample(*many, config, sw.random.key(0), temperature=1e35).tokens
+    np.testing.assert_allclose(np.bincount(hot[:, 0, 0], minlength=5) / 400, [0.25, 0.25, 0.25, 0.25, 0], atol=0.1)
+
+
 def test_a_key_draws_the_same_sentences_on_every_mesh() -> None:
     config = cases.small()
     params, source = random_model(4, config, rows=8)
@@ -338,12 +365,12 @@ def test_a_key_draws_the_same_sentences_on_every_mesh() -> None:
 # ---- programs -------------------------------------------------------------------------------------------------------
 
 
-def flat_program(config: Any, spec: Any = None) -> Any:
+def flat_program(config: Any, mesh: sw.Mesh | None = None, axes: Any = "x") -> Any:
     shapes = translation.shapes(config)
     source = sw.ShapeDtypeStruct((16, config.source_length), np.int32)
     run = sw.jit(
-        lambda p, s: translation.flat_beam_search(p, s, config, beams=4, axes="x", cache_spec=spec),
-        mesh=sw.Mesh({"x": 8}),
+        lambda p, s: translation.flat_beam_search(p, s, config, beams=4, axes=axes),
+        mesh=mesh or sw.Mesh({"x": 8}),
         out_shardings=sw.P("x"),
     )
     return run.lower(shapes, source).compile()
@@ -361,12 +388,19 @@ def test_a_step_sends_two_exchanges_for_each_moe_layer_and_nothing_else() -> Non
 CARRIES = {"stablehlo.while", "stablehlo.return", "stablehlo.constant"}  # have the cache in their types, and read none
 
 
-def test_only_updates_and_products_read_the_cache() -> None:
-    config = cases.small(moe=models.MoEConfig(8, 8, 16, capacity=8))
-    text = flat_program(config).as_text("local")
-    cache = "tensor<2x24x4x4xf32>"  # 16 sentences on 8 devices, 4 beams of 6 steps, 4 heads of 4
+HEADS = sw.Mesh({"x": 2, "y": 4}), models.Axes("x", "x", "y")
+
+
+@pytest.mark.parametrize("activations", [None, "bfloat16"])
+@pytest.mark.parametrize("split", ["sentences", "heads"])
+def test_only_updates_and_products_read_the_cache(split: str, activations: str | None) -> None:
+    config = cases.small(moe=models.MoEConfig(8, 8, 16, capacity=8), activations=activations)
+    program = flat_program(config) if split == "sentences" else flat_program(config, *HEADS)
+    # 16 sentences on 8 or 2 devices, 4 beams of 6 steps, 4 heads or 1 of 4
+    shape = "2x24x4x4" if split == "sentences" else "8x24x1x4"
+    cache = f"tensor<{shape}x{'bf16' if activations else 'f32'}>"
     readers = set()
-    for line in text.splitlines():
+    for line in program.as_text("local").splitlines():
         inputs = line.split("->")[0] if "->" in line else line
         if cache in inputs.partition(" : ")[2]:
             readers |= set(re.findall(r"(?:stablehlo|shardwise)\.\w+", line))

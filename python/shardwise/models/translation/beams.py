@@ -226,14 +226,14 @@ def _search(what: str, layout_of: type[_Layout], given: tuple[Any, ...], options
     is_greedy = beams == 1 and eos_margin is None
 
     def step(state: State) -> State:
-        live = state["open"][:, None] & (state["score"] > NEVER / 2)
+        live = state["open"][:, None] & ~_is_missing(state["score"])
         found, placed = layout.extend(state["hypotheses"], state["tokens"], state["t"], live)
         may_end = _may_end(found, config.eos, is_greedy, eos_margin)
         best = _merged(state, layout.trace(placed), _ended(state, found[..., config.eos], may_end, alpha))
         score, parent, tokens = _going_on(state["score"], found, config.eos)
         least = np.min(best["raw"], axis=-1)
         # The best live hypothesis cannot win any more when it is far below the least likely of those that ended.
-        can_win = least <= NEVER / 2 if is_greedy else np.max(score, axis=-1) >= least - gap
+        can_win = _is_missing(least) if is_greedy else np.max(score, axis=-1) >= least - gap
         is_open = state["open"] & can_win
         hypotheses = layout.follow(placed, parent)
         return {
@@ -274,6 +274,11 @@ def _first(
     }
 
 
+def _is_missing(score: Any) -> Any:
+    """Whether there is no hypothesis. NaN is the score of one: what a search of a broken model returns tells of it."""
+    return score <= NEVER / 2
+
+
 def _may_end(found: Any, eos: int, is_greedy: bool, eos_margin: float | None) -> Any:
     """Whether each hypothesis may end after the step with log-probabilities ``found`` (B, k, V): (B, k), bool."""
     if is_greedy:
@@ -290,7 +295,7 @@ def _ended(state: State, end: Any, may_end: Any, alpha: float) -> State:
     """
     length = state["t"] + 1
     raw = state["score"] + end
-    exists = (state["score"] > NEVER / 2) & may_end
+    exists = ~_is_missing(state["score"]) & may_end
     return {
         "length": np.zeros_like(state["tokens"]) + length,
         "raw": np.where(exists, raw, NEVER),
@@ -329,14 +334,14 @@ def _going_on(score: Any, found: Any, eos: int) -> tuple[Any, Any, Any]:
     candidates = np.where(tokens == eos, NEVER, score[..., None] + found)
     best, index = lax.top_k(candidates.reshape(found.shape[0], -1), found.shape[1])
     # A hypothesis that never existed stays at NEVER, from which sums of log-probabilities would lead away.
-    return np.where(best > NEVER / 2, best, NEVER), index // size, index % size
+    return np.where(_is_missing(best), NEVER, best), index // size, index % size
 
 
 def _result(layout: _Layout, last: State, config: TranslationConfig, options: tuple[int, float]) -> Translations:
     """The hypotheses that ended, and in places that are left those that go on after the last step."""
     count, alpha = options
     best, hypotheses = last["best"], last["hypotheses"]
-    ended = best["raw"] > NEVER / 2
+    ended = ~_is_missing(best["raw"])
     # Hypotheses are in order, those that do not exist behind the others, in both lists.
     place = np.arange(ended.shape[1], dtype=np.int32, like=ended)
     behind = np.maximum(place - np.sum(ended, axis=-1, keepdims=True, dtype=np.int32), 0)
@@ -345,7 +350,7 @@ def _result(layout: _Layout, last: State, config: TranslationConfig, options: tu
         return np.where(ended, of_ended, np.take_along_axis(of_live, behind, axis=1))
 
     score = filled(best["raw"], last["score"])
-    exists = score > NEVER / 2
+    exists = ~_is_missing(score)
     norm = np.where(ended, best["norm"], _normalized(score, np.full_like(behind, count), alpha))
     traces = np.where(ended[..., None], best["trace"], _rows(layout.trace(hypotheses), behind))
     tokens = layout.read(hypotheses, traces)[..., 1:]

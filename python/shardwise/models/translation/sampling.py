@@ -29,7 +29,7 @@ class Translations(NamedTuple):
         lengths: (B, k), int32: its tokens, the end included; 0 where there is no hypothesis.
         scores: (B, k): its log-probability under the model with the token ``config.pad`` left out, and the
             probabilities of the others renormalized; in a beam search also normalized by length. -inf where there is no
-            hypothesis.
+            hypothesis; NaN where the model's logits are NaN, as after training that diverged.
     """
 
     tokens: Any
@@ -115,7 +115,10 @@ def sample(
     def drawn(log_probabilities: Any, t: Any) -> Any:
         if temperature == 0:
             return np.argmax(log_probabilities, axis=-1)
-        logits = _allowed(log_probabilities / temperature, top_k, top_p)
+        # Less their largest one, logits cannot all overflow; padding stays impossible at any temperature.
+        shifted = log_probabilities - np.max(log_probabilities, axis=-1, keepdims=True)
+        is_word = np.arange(config.target_vocabulary, like=shifted) != config.pad
+        logits = _allowed(np.where(is_word, shifted / temperature, IMPOSSIBLE), top_k, top_p)
         return sw_random.categorical(sw_random.fold_in(key, t), logits)
 
     return _decoded("sample", (params, source, config), drawn, count, (moe, axes_of(axes), cache_spec))
