@@ -336,12 +336,16 @@ def program_of_the_paper(name: str) -> Any:
 def test_a_step_exchanges_tokens_four_times_for_each_moe_layer(name: str) -> None:
     config, program = translation.configs[name], program_of_the_paper(name)
     devices = config.moe.experts
-    assert program.collectives().by_kind().keys() == {"all_to_all", "all_reduce"}
-    assert program.collectives().by_kind()["all_to_all"] == 4 * config.layers // 2
     wide = 2 if config.activations else 4
-    received = {row.bytes for row in program.collectives() if row.kind == "all_to_all"}
     slots = 2 * config.moe.experts * (2048 // config.moe.group_size)
-    assert received == {slots * 1024 * wide * (devices - 1) // devices}
+    received = slots * 1024 * wide * (devices - 1) // devices
+    rows = [row for row in program.collectives() if row.kind != "all_reduce"]
+    exchanges = [row for row in rows if row.kind == "all_to_all" and row.bytes == received]
+    assert sum(row.count for row in exchanges) == 4 * config.layers // 2
+    # Where that sends less than all-reduces of the tables' gradients, each device sums a few columns of them: of ids
+    # and gradients of all tokens.
+    of_tables = {(16, 128), (16, 128, 1024), (64000, 1024 // devices), (32000, 1024 // devices)}
+    assert {row.shape for row in rows if row not in exchanges} in (set(), of_tables)
 
 
 def test_a_million_devices_compile_like_2048() -> None:
