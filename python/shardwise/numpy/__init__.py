@@ -129,8 +129,11 @@ def _public_names() -> dict[str, Any]:
 
 
 _NUMBERS = ("e", "inf", "nan", "newaxis", "pi")
+# The dtypes of the array API standard and what asks about them, which are NumPy's objects, too.
+_DTYPES = ("bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
+_DTYPES += ("float16", "float32", "float64", "complex64", "complex128", "dtype", "finfo", "iinfo", "isdtype")
 
-_names = {**_public_names(), **{name: getattr(np, name) for name in _NUMBERS}, **lifting.LIFTING}
+_names = {**_public_names(), **{name: getattr(np, name) for name in (*_NUMBERS, *_DTYPES)}, **lifting.LIFTING}
 globals().update(_names)
 __all__ = [
     *sorted({*_names, "astype"}),

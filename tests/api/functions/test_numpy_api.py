@@ -65,6 +65,22 @@ def test_public_functions_are_numpys() -> None:
     assert [name for name in snp.__all__ if not hasattr(snp, name)] == []
 
 
+def test_dtypes_have_the_names_of_the_array_api_standard() -> None:
+    """A function that takes its namespace as an argument finds them in both."""
+    for name, dtype in np.__array_namespace_info__().dtypes().items():
+        assert getattr(snp, name) is dtype.type is getattr(np, name)
+    for name in ("dtype", "finfo", "iinfo", "isdtype"):
+        assert getattr(snp, name) is getattr(np, name)
+
+    def counted(xp: Any, x: Any) -> Any:
+        return xp.zeros(4, xp.float32) + x.astype(xp.int16)
+
+    x = np.arange(4)
+    found = sw.jit(lambda x: counted(snp, x), mesh=sw.Mesh({"x": 2}))(x)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, counted(np, x))
+
+
 def test_scalar_constants_hold_one_element() -> None:
     text = trace(lambda x: x + 1.5, np.zeros((64, 64), np.float32)).as_text()
     assert "dense<1.500000e+00> : tensor<64x64xf32>" in text
