@@ -15,6 +15,7 @@ from shardwise import models
 
 RNG = np.random.default_rng(0)
 CONFIG = models.MoEConfig(4, 8, 16)
+GROUPED = replace(CONFIG, group_size=16)
 X = RNG.normal(size=(2, 8, 8)).astype(np.float32)
 MOE = models.init_moe(RNG, CONFIG)
 ATTENTION = models.init_attention(RNG, 8, 2, 4)
@@ -54,6 +55,22 @@ ROWS: list[tuple[type[Exception], str, Any]] = [
      lambda: moe(MOE, X.astype(np.int64), CONFIG)),
     (sw.DTypeError, "moe_layer: random must be a key, or an array of a number for each token, got int 3; make a key",
      lambda: moe(MOE, X, CONFIG, random=3)),
+    (sw.DTypeError, "moe_layer: random must be a key, or an array of a number for each token, got int64[2, 8]; make a",
+     lambda: moe(MOE, X, CONFIG, random=TOKENS)),
+    (sw.ShapeError, "moe_layer: random must have a number for every token, got (8, 2) for (2, 8) tokens; or pass a key",
+     lambda: moe(MOE, X, GROUPED, random=np.ones((8, 2)))),
+    (sw.ShapeError, "moe_layer: mask must be (G, S) = (2, 8), got bool[8, 2]",
+     lambda: moe(MOE, X, GROUPED, mask=np.ones((8, 2), bool))),
+    (sw.DTypeError, "moe_layer: mask must be bool, got list [True]; compare it with the padding",
+     lambda: moe(MOE, X, CONFIG, mask=[True])),
+    (sw.DTypeError, "top_gating: mask must be bool, got float32[2, 8]; compare it with the padding",
+     lambda: models.top_gating(X[..., :4], CONFIG, mask=X[..., 0])),
+    (sw.DTypeError, "top_gating: random must be a key, or an array of a number for each token, got int 3; make a key",
+     lambda: models.top_gating(X[..., :4], CONFIG, 3)),
+    (sw.ShapeError, "gate_margins: random must have a number for every token, got (2, 7) for (2, 8) tokens; or pass a",
+     lambda: models.gate_margins(models.top_gating(X[..., :4], CONFIG).statistics, np.ones((2, 7)))),
+    (sw.ShardingError, 'axes: an axis must be used once, got "x" again in dim 2; use another axis',
+     lambda: sw.jit(lambda x: moe(MOE, x, CONFIG, axes=models.Axes("x", "x", "x"))[0], mesh=sw.Mesh({"x": 2}))(X)),
     (sw.ShapeError, "moe_layer: x must have tokens, got float32[2, 0, 8]", lambda: moe(MOE, X[:, :0], CONFIG)),
     (sw.ShardingError, "Axes: groups must be None, or names of axes, got 3", lambda: models.Axes(3)),
     (ValueError, "attention: params must have 'query', 'key', 'value', 'output', got the keys of an empty dict",

@@ -12,7 +12,16 @@ from ..dtypes import is_float
 from ..errors import DTypeError, ShapeError, described
 from .configs import message
 
-__all__ = ["check_config", "check_floats", "check_forms", "check_ids", "check_keys", "check_mask", "check_shapes"]
+__all__ = [
+    "check_config",
+    "check_floats",
+    "check_forms",
+    "check_ids",
+    "check_keys",
+    "check_mask",
+    "check_random",
+    "check_shapes",
+]
 
 
 def check_config(what: str, config: Any, kind: type) -> None:
@@ -113,3 +122,18 @@ def check_mask(what: str, mask: Any, form: str, shape: tuple[int, ...]) -> None:
         raise DTypeError(message(what, "mask must be bool", described(mask), "compare it with the padding"))
     if tuple(mask.shape) != tuple(shape):
         raise ShapeError(message(what, f"mask must be {form} = {tuple(shape)}", described(mask)))
+
+
+def check_random(what: str, random: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless ``random`` is None, a key, or an array of a number for each token of this shape."""
+    if random is None:
+        return
+    dtype, found = getattr(random, "dtype", None), tuple(getattr(random, "shape", ()))
+    if dtype == np.uint32 and found == (2,):
+        return
+    if dtype is None or not is_float(np.dtype(dtype)):
+        rule = "random must be a key, or an array of a number for each token"
+        raise DTypeError(message(what, rule, described(random), "make a key with sw.random.key(seed)"))
+    if found != tuple(shape):
+        got = f"{found} for {tuple(shape)} tokens"
+        raise ShapeError(message(what, "random must have a number for every token", got, "or pass a key"))

@@ -18,6 +18,7 @@ import numpy as np
 from .. import random as sw_random
 from ..dtypes import is_float
 from ..errors import ShapeError
+from .checks import check_mask, check_random
 from .configs import MoEConfig, message
 from .layers import one_hot
 
@@ -71,7 +72,7 @@ def top_gating(gates: Any, config: MoEConfig, random: Any = None, mask: Any = No
     multiplied by E². In Algorithm 1, such a token keeps its slot empty (line 22).
 
     Raises:
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not fit. DTypeError: ``mask`` is not bool, or ``random`` neither a key nor floating.
 
     Source: GShard, Algorithm 1; line numbers refer to it. Lingvo's ``Top2GatingOnLogits`` for the variant.
 
@@ -84,7 +85,7 @@ def top_gating(gates: Any, config: MoEConfig, random: Any = None, mask: Any = No
     >>> gating.statistics["dropped"]
     array([1], dtype=int32)
     """
-    _check_gates(gates, mask, config)
+    _check_gates(gates, random, mask, config)
     _, size, experts = gates.shape
     capacity = config.capacity_for(size)
     choice1 = np.argmax(gates, axis=-1)
@@ -160,20 +161,16 @@ def _gating(gates: Any, choices: list[_Choice], capacity: int, aux: Any, mask: A
 def _uniform(random: Any, like: Any) -> Any:
     """Numbers from [0, 1) in the shape of ``like``: those given, or drawn from a key."""
     if is_float(np.dtype(random.dtype)):
-        if tuple(random.shape) != tuple(like.shape):
-            got = f"{tuple(random.shape)} for {tuple(like.shape)} tokens"
-            raise ShapeError(message("top_gating", "random must have a number for every token", got, "or pass a key"))
         return random
     return sw_random.uniform(random, tuple(like.shape), np.float32)
 
 
-def _check_gates(gates: Any, mask: Any, config: MoEConfig) -> None:
+def _check_gates(gates: Any, random: Any, mask: Any, config: MoEConfig) -> None:
     if len(gates.shape) != 3 or gates.shape[2] != config.experts:
         got = f"shape {tuple(gates.shape)} for {config.experts} experts"
         raise ShapeError(message("top_gating", "gates must be (G, S, E)", got, "reshape the tokens into groups"))
-    if mask is not None and (tuple(mask.shape) != tuple(gates.shape[:2]) or np.dtype(mask.dtype) != np.bool_):
-        got = f"{np.dtype(mask.dtype).name}{list(mask.shape)} for gates of shape {tuple(gates.shape)}"
-        raise ShapeError(message("top_gating", "mask must be bool of shape (G, S)", got, "compare it with the padding"))
+    check_mask("top_gating", mask, "(G, S)", gates.shape[:2])
+    check_random("top_gating", random, gates.shape[:2])
 
 
 def gate_margins(statistics: dict[str, Any], random: Any = None) -> Any:
@@ -183,6 +180,7 @@ def gate_margins(statistics: dict[str, Any], random: Any = None) -> Any:
     that routed it, it does not change the use of the second expert either.
     """
     gates, experts = statistics["gates"], statistics["experts"]
+    check_random("gate_margins", random, gates.shape[:2])
     rest, ordered = gates, []
     for k in range(experts.shape[-1] + 1):
         best = np.max(rest, axis=-1)

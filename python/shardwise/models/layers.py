@@ -15,7 +15,7 @@ from ..annotations import replicate, shard, split
 from ..errors import ShapeError, described
 from ..shardings.sharding import PartitionSpec
 from .checks import check_floats, check_forms, check_ids, check_mask
-from .configs import Axes, AxisNames, axes_of, check_number, is_not_negative, message
+from .configs import Axes, AxisNames, axes_of, called_with, check_number, is_not_negative, message
 
 __all__ = ["cross_entropy", "embedding", "feed_forward", "layer_norm", "one_hot", "softmax"]
 
@@ -32,7 +32,10 @@ def replicate_weight(x: Any, axes: Axes) -> Any:
 
 def shard_weight(x: Any, axes: Axes, *dims: AxisNames) -> Any:
     """Shard a weight over these axes, with all dims closed, if the model is annotated."""
-    return shard(x, PartitionSpec(*dims)) if axes.annotated else x
+    if not axes.annotated:
+        return x
+    with called_with("axes"):
+        return shard(x, PartitionSpec(*dims))
 
 
 def as_operand(weight: Any, x: Any) -> Any:

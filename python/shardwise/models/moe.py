@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, ShardingWarning, described, warn
+from ..errors import ShapeError, ShardingWarning, described, warn
 from ..manual import manual
 from ..recording.tracing import current_trace
 from ..shardings.partition_spec import PartitionSpec
-from .checks import check_config, check_floats, check_keys
+from .checks import check_config, check_floats, check_keys, check_mask, check_random
 from .configs import (
     MOST_SLOTS,
     Axes,
@@ -66,7 +66,7 @@ def moe_layer(
 
     Raises:
         ShapeError: the shapes do not fit, or the devices along the axes do not divide the experts.
-        ValueError: another ``dispatch``.
+        ValueError: another ``dispatch``. DTypeError: ``mask`` is not bool, or ``random`` neither a key nor floating.
 
     With ``axes``, tokens are split by group and weights by expert. The only communication is an all-to-all to the
     experts and one back. The gate of dtypes below float32 is computed in float32. A warning tells when the capacity,
@@ -77,14 +77,13 @@ def moe_layer(
     check_config("moe_layer", config, MoEConfig)
     check_keys("moe_layer", "params", params, ("gate", "wi", "wo"))
     check_floats("moe_layer", "x", x)
-    if random is not None and getattr(random, "dtype", None) is None:
-        rule = "random must be a key, or an array of a number for each token"
-        raise DTypeError(message("moe_layer", rule, described(random), "make a key with sw.random.key(seed)"))
     axes = axes_of(axes)
     dispatch = config.dispatch if dispatch is None else dispatch
     check_dispatch("moe_layer", dispatch)
     _check_layer(params, x, config, axes)
     shape = tuple(x.shape)
+    check_mask("moe_layer", mask, "(G, S)", shape[:2])
+    check_random("moe_layer", random, shape[:2])
     x, random, mask = _in_groups(x, random, mask, config, axes)
     _warn_of_empty_slots(config, x.shape[1])
     # Else a device has parts of the rows of others' groups, and the manual region cannot be cut.
