@@ -17,6 +17,8 @@ namespace {
 // nothing changes without a gain, and another one for more work.
 constexpr double kPartsOfByte = 64;
 constexpr GraphCost kChange = 1;
+// By time, more options of elementwise ops, which take none of it here, made the schedules of whole layers longer.
+constexpr size_t kMostWantedByTime = 1, kMostWantedByBytes = 3;
 
 }  // namespace
 
@@ -24,7 +26,7 @@ ProgramGraph::ProgramGraph(const WalkedProgram& program, OpOptions& options, con
     : program_(program),
       known_(known),
       executions_(program.module),
-      wanted_(program, known),
+      wanted_(program, known, program.costs.are_times() ? kMostWantedByTime : kMostWantedByBytes),
       options_(options),
       named_(program.module.op_count(), 0),
       homes_(program.module.value_count()),

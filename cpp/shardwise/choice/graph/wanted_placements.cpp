@@ -15,8 +15,8 @@ bool passes_placements(const OpView& op, size_t operand) {
 
 }  // namespace
 
-WantedPlacements::WantedPlacements(const WalkedProgram& program, const Choice& known)
-    : program_(program), known_(known), wanted_(program.module.value_count()) {
+WantedPlacements::WantedPlacements(const WalkedProgram& program, const Choice& known, size_t most)
+    : program_(program), known_(known), most_(most), wanted_(program.module.value_count()) {
   for (const size_t f : program.calls.reached()) {
     const Function& function = program.module.functions[f];
     bodies_.emplace(function.body, &function);
@@ -46,7 +46,7 @@ void WantedPlacements::add_result(ValueId result) {
 
 void WantedPlacements::add(ValueId value, PlacementId placement) {
   std::vector<PlacementId>& known = wanted_[value.index];
-  if (!placement || known.size() == kMost || std::ranges::find(known, placement) != known.end()) return;
+  if (!placement || known.size() == most_ || std::ranges::find(known, placement) != known.end()) return;
   known.push_back(placement);
 }
 

@@ -18,13 +18,12 @@ namespace shardwise {
 
 class WantedPlacements {
  public:
-  WantedPlacements(const WalkedProgram& program, const Choice& known);
+  // At most `most` of a value.
+  WantedPlacements(const WalkedProgram& program, const Choice& known, size_t most);
   // Different placements of a result of an op; that of the first user first.
   const std::vector<PlacementId>& of(ValueId result) const { return wanted_[result.index]; }
 
  private:
-  static constexpr size_t kMost = 3;  // of a value
-
   void add_region(RegionId region);
   void add_result(ValueId result);
   void add(ValueId value, PlacementId placement);
@@ -32,6 +31,7 @@ class WantedPlacements {
 
   const WalkedProgram& program_;
   const Choice& known_;
+  const size_t most_;
   std::unordered_map<RegionId, const Function*> bodies_;
   std::vector<std::vector<PlacementId>> wanted_;  // by value
 };
