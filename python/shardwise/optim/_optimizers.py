@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np  # noqa: F401 - the examples use it
+
 from ._base import (
     GradientTransformation,
     ScalarOrSchedule,
