@@ -181,7 +181,8 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
       .def_property_readonly("control_flow", &OpDef::is_control_flow)
       .def_property_readonly("call", &OpDef::is_call)
       .def_property_readonly("inline", [](const OpDef& self) { return self.regions == Regions::kInline; })
-      .def_property_readonly("has_kernel", &OpDef::has_kernel)
+      .def_property_readonly(
+          "has_kernel", [](const OpDef& self) { return self.runs == Runs::kKernel || self.runs == Runs::kCollective; })
       .def_property_readonly("has_rule", [](const OpDef& self) { return self.rule != no_rule; })
       .def_property_readonly("composed", [](const OpDef& self) { return is_composed(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })

@@ -83,20 +83,24 @@ void not_differentiable(VjpContext&) {}
 
 ShardingRule no_rule(const OpView&) { return {}; }
 
-namespace {
-
-// Ops that a program may contain although they cannot run: propagation, printing and why() still work.
-[[noreturn]] void refuse_propagation_only(const OpView& op, std::string_view what) {
+// A program may contain an op that does not run: propagation, printing and why() still work.
+void refuse_op(const OpView& op, std::string_view what) {
   fail_at<UnsupportedError>(op.module(), op.loc(),
                             error_message(op.name(), str("can be read, propagated and printed, but not ", what), {},
                                           "replace it by other ops"));
 }
 
-}  // namespace
+void apply_vjp(VjpContext& context) {
+  const OpView op = context.op();
+  if (op.def().vjp == nullptr) refuse_op(op, "differentiated");
+  op.def().vjp(context);
+}
 
-std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes&) { refuse_propagation_only(op, "run"); }
-void propagation_only(VjpContext& context) { refuse_propagation_only(context.op(), "differentiated"); }
-void propagation_only(BatchContext& context) { refuse_propagation_only(context.op(), "batched"); }
+void apply_batch(BatchContext& context) {
+  const OpView op = context.op();
+  if (op.def().batch == nullptr) refuse_op(op, "batched");
+  op.def().batch(context);
+}
 
 // sdy's collectives take the mesh from their sharding; ours work on local values and name it.
 bool is_local_collective(const OpView& op) {

@@ -16,8 +16,8 @@
 //   };
 //   static_assert(kTranspose.complete());
 //
-// An op that other ops make up has .decompose instead of .prepare: its kernel, partition, gradient and batch are
-// theirs.
+// An op that other ops make up has .decompose instead of .prepare, and Runs::kOps: its kernel, partition, gradient and
+// batch are theirs.
 //
 // .partition and .cost default to what the rule already implies. .methods are other ways to compute the op in parallel,
 // which no rule can express: the winners of an argmax, the totals of a cumulative sum, positions that are operands.
@@ -194,6 +194,15 @@ class DecomposeContext {
 //   kManual     runs once, on the shards of the operands                                          manual_computation
 enum class Regions : uint8_t { kNone, kCombiner, kBranches, kLoop, kInline, kCall, kManual };
 
+// How an op runs.
+//   kKernel      by a kernel, which OpDef::prepare makes                                          add, reduce
+//   kCollective  by a communicator                                                                shardwise.all_gather
+//   kOps         by the ops of OpDef::decompose, which take its place                             einsum, map
+//   kRegions     by the ops of its regions, or of the function that it names. Transforms differentiate and batch it
+//                by what Regions means, without OpDef::vjp and OpDef::batch                       while, if, call
+//   kNot         not at all: a program with the op can only be read, propagated and printed       infeed
+enum class Runs : uint8_t { kKernel, kCollective, kOps, kRegions, kNot };
+
 // ---- data flow ----------------------------------------------------------------------------------------------------
 
 // Values that correspond to each other across the regions of an op:
@@ -311,16 +320,13 @@ OpCost cost_by_rule(const OpView& op, const LocalTypes& types);
 OpCost cost_of_function(const OpView& op, const LocalTypes& types);
 // Of ops that are names for their operands, and of those whose regions or functions are counted op by op.
 OpCost costs_nothing(const OpView& op, const LocalTypes& types);
-// For an op that is parsed and propagated, but has no kernel yet: an UnsupportedError.
-std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes& types);
-void propagation_only(VjpContext& context);
-void propagation_only(BatchContext& context);
 
 struct OpDef {
   std::string_view name;
   InferFn infer = nullptr;
   RuleFn rule = nullptr;
-  DecomposeFn decompose = nullptr;  // where `prepare` is missing; `vjp` and `batch` may be, too
+  Runs runs = Runs::kKernel;
+  DecomposeFn decompose = nullptr;  // of Runs::kOps, and in place of a missing `vjp` or `batch`
   FoldFn fold = nullptr;
   IntegersFn integers = nullptr;  // what neither the kernel of an elementwise op nor the rule of a movement tells
   PartitionFn partition = partition_by_rule;
@@ -346,18 +352,14 @@ struct OpDef {
   // The executor runs the regions, which are code like the body of main.
   constexpr bool is_control_flow() const { return regions == Regions::kBranches || regions == Regions::kLoop; }
   // A call of a function of the module. A composite becomes one when it is decomposed.
-  constexpr bool is_call() const { return regions == Regions::kCall && decompose == nullptr; }
+  constexpr bool is_call() const { return regions == Regions::kCall && runs == Runs::kRegions; }
   // Its results are its operands, though passes do not look through it.
   constexpr bool passes_through() const { return regions == Regions::kNone && flow != nullptr; }
-  constexpr bool has_kernel() const {
-    return prepare != nullptr && prepare != static_cast<PrepareFn>(propagation_only);
-  }
-  // By a kernel, by the ops that make it up, or by its regions or its function.
-  constexpr bool runnable() const { return has_kernel() || decompose != nullptr || runs_code(); }
-  constexpr bool differentiable() const {
-    if (!runnable() || vjp == not_differentiable) return false;
-    return runs_code() || vjp != static_cast<VjpFn>(propagation_only);
-  }
+  constexpr bool runnable() const { return runs != Runs::kNot; }
+  constexpr bool differentiable() const { return runnable() && vjp != not_differentiable; }
+  // Transforms work on the ops that make it up, because it has no rule of its own.
+  constexpr bool is_differentiated_as_ops() const { return vjp == nullptr && decompose != nullptr; }
+  constexpr bool is_batched_as_ops() const { return batch == nullptr && decompose != nullptr; }
   // Whether an operand of a kJoint op takes part in the reduction.
   constexpr bool is_joint(size_t operand) const { return joint == 0 || (operand < 8 && (joint >> operand & 1) != 0); }
   bool has_side_effect(const OpView& op) const {  // never removed or merged
@@ -370,16 +372,23 @@ struct OpDef {
   }
   // It can be run, differentiated and batched as well.
   constexpr bool complete() const {
-    const bool transforms = (vjp != nullptr && batch != nullptr) || decompose != nullptr;
-    return is_described() && runnable() && transforms &&
+    const bool transforms = (vjp != nullptr && batch != nullptr) || decompose != nullptr || runs == Runs::kRegions;
+    return is_described() && runnable() && runs_as_declared() && transforms &&
            (!traits.elementwise || tile != nullptr || decompose != nullptr);
   }
-
- private:
-  constexpr bool runs_code() const {
-    return is_control_flow() || regions == Regions::kInline || regions == Regions::kManual || is_call();
+  // `runs` agrees with the other fields.
+  constexpr bool runs_as_declared() const {
+    const bool has_code = regions != Regions::kNone && regions != Regions::kCombiner;
+    if ((runs == Runs::kKernel) != (prepare != nullptr) || (runs == Runs::kRegions && !has_code)) return false;
+    if (runs == Runs::kOps) return decompose != nullptr;
+    return runs == Runs::kKernel || decompose == nullptr;
   }
 };
+
+// Append the derivative or the batch of the context's op. UnsupportedError for an op that does not run.
+void apply_vjp(VjpContext& context);
+void apply_batch(BatchContext& context);
+[[noreturn]] void refuse_op(const OpView& op, std::string_view what);  // what: "run", "differentiated", "batched"
 
 // The op's own rule, from the cache of its context: equal ops share one.
 const ShardingRule& sharding_rule(const OpView& op);

@@ -25,7 +25,7 @@ namespace {
 // one, and an op that has a kernel or a decomposition, depending on its target, may name some (ApproxTopK's
 // comparator). An op that has either of them by its dtype (the Cholesky factor of narrow floats) is among the latter.
 bool needs_functions(const OpDef& def) {
-  return is_composite(def) || (def.decompose != nullptr && def.prepare != nullptr);
+  return is_composite(def) || (def.decompose != nullptr && def.runs == Runs::kKernel);
 }
 
 // Its region becomes code of the program, whose ops count and whose calls may stay: a scan of rows. An op with a rule

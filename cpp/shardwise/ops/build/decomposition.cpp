@@ -41,8 +41,7 @@ class Decomposition final : public DecomposeContext {
 
 }  // namespace
 
-// An op with a kernel and a decomposition runs by its kernel.
-bool is_composed(const OpDef& def) { return def.decompose != nullptr && def.prepare == nullptr; }
+bool is_composed(const OpDef& def) { return def.runs == Runs::kOps; }
 
 std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op) {
   const LocId loc = builder.loc();
@@ -66,8 +65,7 @@ std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op) {
 void refuse_to_decompose(const OpView& op, std::string_view what) {
   // Its message is more precise, so it comes first.
   if (op.def().verify_runnable != nullptr) op.def().verify_runnable(op);
-  fail<UnsupportedError>(op.name(), str("can be read, propagated and printed, but not ", what), {},
-                         "replace it by other ops");
+  refuse_op(op, what);
 }
 
 }  // namespace shardwise

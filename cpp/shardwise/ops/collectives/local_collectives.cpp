@@ -197,14 +197,11 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
 
 // ---- the other fields ----------------------------------------------------------------------------------------------
 
-// The executor runs it on a communicator.
-std::optional<Kernel> no_kernel(const OpView&, const KernelTypes&) { return std::nullopt; }
-
 constexpr OpDef local_collective(std::string_view name, CollectiveKind kind, InferFn infer, std::string_view doc) {
   OpDef def = collective_op(name, kind, doc);
   def.infer = infer;
   def.rule = no_rule;
-  def.prepare = no_kernel;
+  def.runs = Runs::kCollective;
   return def;
 }
 

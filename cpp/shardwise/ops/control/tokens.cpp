@@ -56,22 +56,23 @@ void decompose_token(DecomposeContext& context) {
   if (type.dtype != DType::kToken) context.set_result(0, build_zeros(context.builder(), type));
 }
 
-constexpr Traits kEffect{.side_effect = true};
+// Its effect is on the host, which a program cannot reach.
+constexpr OpDef effect(std::string_view name, InferFn infer, std::string_view doc) {
+  return OpDef{
+      .name = name, .infer = infer, .rule = no_rule, .runs = Runs::kNot, .doc = doc, .traits = {.side_effect = true}};
+}
 
 constexpr OpDef kTokenOps[] = {
     composed_op("stablehlo.after_all", infer_after_all, no_rule, decompose_token, "operands attr-dict `:` result-type",
                 "A token after several others (StableHLO after_all)."),
     composed_op("stablehlo.create_token", infer_create_token, no_rule, decompose_token, "attr-dict `:` result-type",
                 "A token that nothing precedes (StableHLO create_token)."),
-    propagation_only_op("stablehlo.infeed", infer_receiver, no_rule, {}, "Reads from the host (StableHLO infeed).",
-                        kEffect),
-    propagation_only_op("stablehlo.outfeed", infer_sender, no_rule, {}, "Writes to the host (StableHLO outfeed).",
-                        kEffect),
-    propagation_only_op("stablehlo.send", infer_sender, no_rule, {}, "Sends over a channel (StableHLO send).", kEffect),
-    propagation_only_op("stablehlo.recv", infer_receiver, no_rule, {}, "Receives from a channel (StableHLO recv).",
-                        kEffect),
+    effect("stablehlo.infeed", infer_receiver, "Reads from the host (StableHLO infeed)."),
+    effect("stablehlo.outfeed", infer_sender, "Writes to the host (StableHLO outfeed)."),
+    effect("stablehlo.send", infer_sender, "Sends over a channel (StableHLO send)."),
+    effect("stablehlo.recv", infer_receiver, "Receives from a channel (StableHLO recv)."),
 };
-static_assert(all_complete(kTokenOps, 4));
+static_assert(all_complete(kTokenOps));
 
 }  // namespace
 

@@ -282,6 +282,9 @@ OpCost cost_of_bits(const OpView& op, const LocalTypes& types) {
   return cost;
 }
 
+// `partition` makes them, after batching; a text may hold them earlier.
+void batch_random_bits(BatchContext& context) { refuse_op(context.op(), "batched"); }
+
 constexpr OpDef kRng =
     composed_op("stablehlo.rng", infer_rng, no_rule, decompose_rng,
                 "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
@@ -307,7 +310,7 @@ constexpr OpDef kRngOps[] = {
      .prepare = prepare_random_bits,
      .cost = cost_of_bits,
      .vjp = not_differentiable,
-     .batch = propagation_only,
+     .batch = batch_random_bits,
      .no_vjp_reason = "random bits have no derivative",
      .doc = "The part of a result of rng_bit_generator that begins at some index, and the state after all of it."},
 };

@@ -168,7 +168,7 @@ class Tree {
       const OpView op(builder_.module(), id);
       if (op.operand_count() == 0 || !cotangents.contains(op.result())) continue;
       OpVjp vjp(builder_, id, cotangents);
-      op.def().vjp(vjp);
+      apply_vjp(vjp);
     }
     Values results;
     for (size_t i = 0; i < given.size(); ++i) {

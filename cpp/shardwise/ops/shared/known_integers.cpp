@@ -211,7 +211,7 @@ class Questions {
   std::optional<KnownIntegers> by_kernel(const OpView& op, const Dims& at) {
     std::vector<NdArray> lines;
     int64_t dim = -1, count = 1;
-    if (op.def().prepare == nullptr) return std::nullopt;
+    if (op.def().runs != Runs::kKernel) return std::nullopt;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const TensorType& type = op.operand_type(i);
       if (type.ndim() != 0 && type.shape != op.result_type().shape) return std::nullopt;

@@ -2,8 +2,6 @@
 //
 // Makes rows of op tables: kinds of ops without a kernel, fields that a table adds to a row, and shared hooks.
 //
-//   constexpr OpDef kCholesky = propagation_only_op("stablehlo.cholesky", infer_cholesky, rule_cholesky, "operands …",
-//                                                   "Lower or upper factor of … (StableHLO cholesky).");
 //   constexpr OpDef kDot = composed_op("stablehlo.dot", infer_dot, rule_dot, decompose_dot, "operands …",
 //                                      "The product of vectors and matrices (StableHLO dot).");
 #pragma once
@@ -18,24 +16,12 @@
 
 namespace shardwise {
 
-constexpr OpDef propagation_only_op(std::string_view name, InferFn infer, RuleFn rule, std::string_view format,
-                                    std::string_view doc, Traits traits = {}) {
-  return OpDef{.name = name,
-               .infer = infer,
-               .rule = rule,
-               .prepare = propagation_only,
-               .vjp = propagation_only,
-               .batch = propagation_only,
-               .format = format,
-               .doc = doc,
-               .traits = traits};
-}
-
 constexpr OpDef composed_op(std::string_view name, InferFn infer, RuleFn rule, DecomposeFn decompose,
                             std::string_view format, std::string_view doc, Traits traits = {}) {
   return OpDef{.name = name,
                .infer = infer,
                .rule = rule,
+               .runs = Runs::kOps,
                .decompose = decompose,
                .format = format,
                .doc = doc,
@@ -71,24 +57,25 @@ constexpr OpDef runnable_if(OpDef def, VerifyFn verify) {
 // OpDef::vjp either (transforms/gradient/differentiate_regions.h).
 constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions, FlowFn flow, VerifyFn verify,
                           std::string_view format, std::string_view doc) {
-  OpDef def = propagation_only_op(name, infer, no_rule, format, doc);
-  def.regions = regions;
-  def.cost = costs_nothing;  // what its regions or its function hold is counted op by op
-  def.flow = flow;
-  def.verify = verify;
-  return def;
+  return OpDef{.name = name,
+               .infer = infer,
+               .rule = no_rule,
+               .runs = Runs::kRegions,
+               .cost = costs_nothing,  // what its regions or its function hold is counted op by op
+               .regions = regions,
+               .flow = flow,
+               .verify = verify,
+               .format = format,
+               .doc = doc};
 }
 
-// Whether all but `propagation_only` of the ops are complete. Nobody raises that number: an op without kernel is one of
-// those that tests/op/test_composed.py lists.
+// An op that does not run has nothing else to show; tests/op/test_composed.py lists these.
 template <size_t Count>
-constexpr bool all_complete(const OpDef (&ops)[Count], size_t propagation_only = 0) {
-  size_t without_kernel = 0;
+constexpr bool all_complete(const OpDef (&ops)[Count]) {
   for (const OpDef& def : ops) {
-    if (!def.is_described() || (def.runnable() && !def.complete())) return false;
-    if (!def.runnable()) ++without_kernel;
+    if (!def.complete() && (def.runnable() || !def.is_described() || !def.runs_as_declared())) return false;
   }
-  return without_kernel == propagation_only;
+  return true;
 }
 
 inline ShardingRule rule_like_first_result(const OpView& op) { return RuleBuilder(op).pointwise().build(); }

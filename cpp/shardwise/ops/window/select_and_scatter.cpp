@@ -143,6 +143,7 @@ constexpr OpDef kSelectAndScatterOps[] = {{
     .name = "stablehlo.select_and_scatter",
     .infer = infer_select_and_scatter,
     .rule = rule_select_and_scatter,
+    .runs = Runs::kOps,
     .decompose = decompose_select_and_scatter,
     .partition = partition_select_and_scatter,
     .methods = kSelectAndScatterMethods,

@@ -30,7 +30,7 @@ constexpr int64_t kFewLanes = 4 * kTileLanes;
 void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
   const OpView op(module, id);
   located(module, id, [&] {
-    check_internal(op.def().prepare != nullptr, str(op.name(), ": a kernel, or legalize before"));
+    check_internal(op.def().runs == Runs::kKernel, str(op.name(), ": a kernel, or legalize before"));
     std::vector<TensorType> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
     for (size_t i = 0; i < op.result_count(); ++i) call.results.push_back(op.result_type(i));

@@ -134,7 +134,7 @@ void BatchWalk::pass_through(OpId id) {
 // Calls, composed ops, manual computations, and regions with annotated values: their annotations become constraints.
 bool BatchWalk::expands(OpId id) const {
   const OpView op(module_, id);
-  if (op.def().batch == nullptr || is_call(module_, id) || op.def().regions == Regions::kManual) return true;
+  if (op.def().is_batched_as_ops() || is_call(module_, id) || op.def().regions == Regions::kManual) return true;
   if (op.def().regions != Regions::kInline) return false;
   const auto is_annotated = [&](ValueId value) { return bool{module_.value(value).sharding}; };
   return any_result(module_, id, is_annotated) ||
@@ -172,7 +172,7 @@ void BatchWalk::batch(OpId id) {
   }
   const size_t first = module_.op_count();
   Context context(*this, id);
-  module_.op(id).def->batch(context);
+  apply_batch(context);
   mark_as(module_, id, first);
 }
 

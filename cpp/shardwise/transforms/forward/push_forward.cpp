@@ -141,7 +141,7 @@ std::vector<ValueId> by_transposing(Builder& builder, const OpView& op, std::spa
   Module& module = builder.module();
   Builder scratch(module, module.add_region(), builder.loc());
   CotangentContext context(scratch, op.id(), tangents);
-  op.def().vjp(context);
+  apply_vjp(context);
   std::vector<ValueId> outputs, seeds, variables;
   for (size_t i = 0; i < tangents.size(); ++i) {
     if (!context.cotangents()[i]) continue;

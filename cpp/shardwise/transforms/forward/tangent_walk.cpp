@@ -100,7 +100,7 @@ void TangentWalk::put_in_place_of(OpId op, std::span<const ValueId> results, std
 
 void TangentWalk::push(OpId op) {
   // An op that was expanded stays where its results may be known; what follows reads those of the expansion.
-  if (module_.op(op).def->vjp == nullptr) return;
+  if (module_.op(op).def->is_differentiated_as_ops()) return;
   const std::vector<ValueId> of_operands = tangents_of(module_.operands(op));
   if (std::ranges::none_of(of_operands, [](ValueId tangent) { return bool{tangent}; })) return;
   builder_.set_loc(module_.context().without_names(module_.op(op).loc));

@@ -22,7 +22,9 @@ void InPlaceExpansion::run() {
   module_.region(builder_.region()).ops = std::move(kept_);
 }
 
-bool InPlaceExpansion::has_no_vjp(OpId id) const { return module_.op(id).def->vjp == nullptr; }
+bool InPlaceExpansion::is_differentiated_as_ops(OpId id) const {
+  return module_.op(id).def->is_differentiated_as_ops();
+}
 
 bool InPlaceExpansion::is_expanded_inline(OpId id) const {
   return is_inlined(module_, id) && !is_checkpoint(module_, id) && !has_given_derivative(module_, id);
@@ -40,10 +42,10 @@ void InPlaceExpansion::visit(OpId id) {
   expanded_.apply(id);
   const bool is_active = reads_any(module_, id, [&](ValueId value) { return active_.contains(value); });
   const bool is_replaced = (is_expanded_inline(id) || is_manual(id)) && !is_variable(id);
-  if (is_active && (is_replaced || has_no_vjp(id))) located(module_, id, [&] { expand(id); });
+  if (is_active && (is_replaced || is_differentiated_as_ops(id))) located(module_, id, [&] { expand(id); });
   if (is_active && is_replaced) return;
   // Results of an expanded op are not marked: later ops read those of its expansion, which `visit` marked.
-  if (is_active && !has_no_vjp(id)) {
+  if (is_active && !is_differentiated_as_ops(id)) {
     for (const ValueId result : results_of(module_, id)) active_.insert(result);
   }
   kept_.push_back(id);

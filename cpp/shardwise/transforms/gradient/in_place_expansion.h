@@ -27,10 +27,10 @@ class InPlaceExpansion {
   const Redirection& expanded() const { return expanded_; }  // results of expanded ops
 
  private:
-  bool has_no_vjp(OpId id) const;
+  bool is_differentiated_as_ops(OpId id) const;
   bool is_expanded_inline(OpId id) const;
   bool is_manual(OpId id) const;
-  bool is_expanded(OpId id) const { return has_no_vjp(id) || is_expanded_inline(id) || is_manual(id); }
+  bool is_expanded(OpId id) const { return is_differentiated_as_ops(id) || is_expanded_inline(id) || is_manual(id); }
   bool is_variable(OpId id) const;
   void visit(OpId id);
   void expand(OpId id);

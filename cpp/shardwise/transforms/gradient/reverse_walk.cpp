@@ -162,7 +162,7 @@ void ReverseWalk::pull_back(OpId op) {
   }
   const size_t first = module_.op_count();
   Context context(*this, op);
-  module_.op(op).def->vjp(context);
+  apply_vjp(context);
   if (times_before(module_, op) > 0) unmark(module_, first);
 }
 
