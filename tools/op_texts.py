@@ -98,6 +98,15 @@ OF_DEVICES = {
     "stablehlo.replica_id": _number_of_device("replica_id"),
 }
 TO_ROWS = f"<@mesh, {ROWS}>"
+
+
+def _inlined(op: str, properties: str) -> str:
+    return on_mesh(
+        f'%0 = "{op}"(%arg0) <{{{properties}}}> ({{\n  ^bb0(%arg1: {MATRIX}):\n    %1 = stablehlo.add %arg1, %arg1 '
+        f": {MATRIX}\n    stablehlo.return %1 : {MATRIX}\n  }}) : ({MATRIX}) -> {MATRIX}"
+    )
+
+
 OF_SHARDY = {
     "sdy.reshard": on_mesh(f"%0 = sdy.reshard %arg0 <@mesh, {COLUMNS}> : {MATRIX}"),
     "sdy.sharding_constraint": on_mesh(f"%0 = sdy.sharding_constraint %arg0 <@mesh, {COLUMNS}> : {MATRIX}"),
@@ -108,6 +117,8 @@ OF_SHARDY = {
     "sdy.data_flow_edge": on_mesh(f"%0 = sdy.data_flow_edge %arg0 sharding={TO_ROWS} : {MATRIX}"),
     "sdy.func_data_flow_edge": on_mesh(f"%0 = sdy.func_data_flow_edge %arg0 : {MATRIX}"),
     "sdy.manual_computation": manual("%1 = stablehlo.add %arg1, %arg1 : tensor<2x4x{t}>"),
+    "shardwise.checkpoint": _inlined("shardwise.checkpoint", 'policy = "nothing"'),
+    "shardwise.custom_derivative": _inlined("shardwise.custom_derivative", 'derivative = 0 : i64, name = "layer"'),
     "sdy.named_computation": on_mesh(
         f'%0 = sdy.named_computation<"layer">(%arg0) (%arg1: {MATRIX}) {{\n    %1 = stablehlo.add %arg1, %arg1 '
         f": {MATRIX}\n    sdy.return %1 : {MATRIX}\n  }} : ({MATRIX}) -> {MATRIX}"

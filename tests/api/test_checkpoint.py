@@ -159,8 +159,8 @@ def test_weak_numbers_stay_weak() -> None:
 def test_the_text_keeps_the_policy() -> None:
     module = sw.jit(partial(loss, POLICIES["names"]), mesh=MESH).trace(H, X, W)
     text = module.as_text()
-    assert 'sdy.named_computation<"checkpoint">' in text
-    assert 'shardwise.checkpoint = "names", shardwise.names = ["first"]' in text
+    assert '"shardwise.checkpoint"(' in text
+    assert 'policy = "names", names = ["first"]' in text
     assert sw.parse(text).as_text() == text
 
 

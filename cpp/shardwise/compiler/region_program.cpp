@@ -3,8 +3,9 @@
 
 #include <utility>
 
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/transforms/gradient/given_derivatives.h"
+#include "shardwise/ops/sharding/inlined_regions.h"
 
 namespace shardwise {
 
@@ -22,10 +23,8 @@ std::shared_ptr<Module> program_of_region(const Module& module, RegionId region)
   }
   // Numbers of derivatives mean nothing elsewhere.
   for (uint32_t op = 1; op < program->op_count(); ++op) {
-    Attrs attrs = program->attrs(OpId{op});
-    if (attrs.find(kDerivativeAttr) == nullptr) continue;
-    attrs.erase(kDerivativeAttr);
-    program->op(OpId{op}).attrs = program->context().intern(std::move(attrs));
+    if (program->op(OpId{op}).def->region_gradient == RegionGradient::kGiven)
+      make_named_computation(*program, OpId{op});
   }
   return program;
 }

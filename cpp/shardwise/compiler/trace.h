@@ -67,7 +67,7 @@ class Trace {
   bool set_matches_varying(bool matches) { return std::exchange(matches_varying_, matches); }
   bool matches_varying() const { return matches_varying_; }
   // The gradients of `outputs`; values that the gradient replaced are substituted. `source` makes the given derivatives
-  // of named computations.
+  // of ops (gradient/given_derivatives.h).
   std::vector<ValueId> append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                         std::span<const ValueId> wrt, DerivativeSource source);
   std::vector<ValueId> append_tangents(std::span<const ValueId> outputs, std::span<const ValueId> wrt,

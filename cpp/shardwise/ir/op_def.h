@@ -189,10 +189,16 @@ class DecomposeContext {
 //   kBranches   one of them runs: its result i is the op's result i                               case, if
 //   kLoop       a condition and a body. Carry i is operand i, argument i of both regions, result i of the body and
 //               result i of the op; the condition's one result is the predicate                   while
-//   kInline     runs once, in place of the op                                                     named_computation
+//   kInline     runs once, in place of the op (RegionGradient)                                    named_computation
 //   kCall       none: a function of the module runs once, in place of the op                      call, composite
 //   kManual     runs once, on the shards of the operands                                          manual_computation
 enum class Regions : uint8_t { kNone, kCombiner, kBranches, kLoop, kInline, kCall, kManual };
+
+// How an op with an inlined region (Regions::kInline) is differentiated.
+//   kAsItsOps       by the ops of the region, in its place                                        named_computation
+//   kComputedAgain  by these ops, whose values the gradient computes again                        shardwise.checkpoint
+//   kGiven          by the derivative that its attribute names                                    custom_derivative
+enum class RegionGradient : uint8_t { kAsItsOps, kComputedAgain, kGiven };
 
 // How an op runs.
 //   kKernel      by a kernel, which OpDef::prepare makes                                          add, reduce
@@ -338,6 +344,7 @@ struct OpDef {
   TileFn tile = nullptr;  // of elementwise ops; of annotations, which combiners may have
   Linearity linear = {};
   Regions regions = Regions::kNone;
+  RegionGradient region_gradient = RegionGradient::kAsItsOps;  // of Regions::kInline
   OperandSet joint = 0;                // of Linear::kJoint; 0: all operands. Others are reduced: indices, a predicate
   Addends addends = Addends::kNarrow;  // of sums
   FlowFn flow = nullptr;               // ops whose regions or results pass values through

@@ -33,6 +33,8 @@ inline constexpr std::string_view kPartColumns[] = {kLocalBlocks, kOwned, kPlace
 constexpr bool is_part_column(std::string_view name) {
   return std::ranges::find(kPartColumns, name) != std::end(kPartColumns);
 }
+// Of regions: the shardings of the arguments, and those of the results of the op.
+inline constexpr std::string_view kInShardings = "in_shardings", kOutShardings = "out_shardings";
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // of XLA; text/gspmd_sharding.h reads it
 
 // The file of a text without a file name. Its lines are only those of that text, so they are not printed.

@@ -22,6 +22,7 @@
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/ops/sharding/inlined_regions.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/ops/sharding/propagation_control.h"
 #include "shardwise/ops/shared/refusals.h"
@@ -76,6 +77,7 @@ std::vector<const OpDef*> join_families() {
                                         control_ops(),
                                         scan_ops(),
                                         manual_computation_ops(),
+                                        inlined_region_ops(),
                                         propagation_control_ops(),
                                         shardy_collective_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);

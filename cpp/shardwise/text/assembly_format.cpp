@@ -9,6 +9,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/text_words.h"
 #include "shardwise/text/custom_directive.h"
 
 namespace shardwise {
@@ -130,6 +131,8 @@ class FormatParser {
       // Shown by the format, so attr-dict must not print it again.
       result_.attributes.push_back(result_.sharding);
       add({.kind = FormatKind::kSharding, .text = result_.sharding, .count = result_.sharding_optional ? 1U : 0U});
+    } else if (name == "region-shardings") {
+      columns(text_words::kInShardings, text_words::kOutShardings);
     } else if (name == "custom") {
       custom();
     } else {
@@ -152,15 +155,19 @@ class FormatParser {
     if (attribute_name.empty() == directive->attributes.empty() && !directive->whole) {
       fail("the argument is missing or superfluous");
     }
-    result_.argument_shardings = directive->argument_shardings;
-    result_.result_shardings = directive->result_shardings;
-    for (std::string_view column : {directive->argument_shardings, directive->result_shardings}) {
-      if (!column.empty()) result_.attributes.push_back(column);
-    }
+    columns(directive->argument_shardings, directive->result_shardings);
     if (!attribute_name.empty()) result_.attributes.push_back(attribute_name);
     result_.attributes.insert(result_.attributes.end(), directive->attributes.begin(), directive->attributes.end());
     add({.kind = FormatKind::kCustom, .text = attribute_name, .custom = directive});
     mark(attribute_name);
+  }
+
+  void columns(std::string_view arguments, std::string_view results) {
+    result_.argument_shardings = arguments;
+    result_.result_shardings = results;
+    for (const std::string_view column : {arguments, results}) {
+      if (!column.empty()) result_.attributes.push_back(column);
+    }
   }
 
   void add(const FormatElement& element) { result_.elements.push_back(element); }

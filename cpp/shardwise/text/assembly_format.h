@@ -29,6 +29,8 @@
 //   complex-type               tensor<4xcomplex<f32>>: type of the result, when the operands are its parts
 //   sharding($out_sharding)    the result's sharding column, bare: <@mesh, [{"x"}]>; the generic form has it as the
 //                              attribute of that name; `sharding` alone is sharding($sharding)
+//   region-shardings           shows nothing: the shardings of the first region's arguments and of the results are
+//                              in_shardings and out_shardings in the generic form, which an op with this alone has
 //   optional-sharding($sharding)  sharding=<@mesh, [{"x"}]>, or nothing when the result has no sharding
 //   custom<axes>($a)           AxesAttr: {"x", "y":(1)2}
 //   custom<axes_per_dim>($a)   AxesPerDimAttr: [{"x"}, {}]

@@ -18,6 +18,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/custom_directives.h"
 
@@ -193,7 +194,7 @@ void parse_body(OpParser& parser, OpSyntax& op) {
   parser.parse_functional_type(op);
 }
 
-constexpr std::string_view kIn = "in_shardings", kOut = "out_shardings";
+constexpr std::string_view kIn = text_words::kInShardings, kOut = text_words::kOutShardings;
 
 bool fits_manual(const OpView& op, std::string_view argument) {
   return has_body(op) && op.attrs().find<AxesAttr>(argument) != nullptr;

@@ -13,7 +13,7 @@
 #include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/sharding/inlined_regions.h"
 #include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {

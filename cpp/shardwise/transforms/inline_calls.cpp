@@ -12,7 +12,7 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/tokens.h"
-#include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/sharding/inlined_regions.h"
 #include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/decompose.h"
 #include "shardwise/transforms/flatten_combiners.h"
@@ -104,7 +104,7 @@ class CallInliner {
       if (is_call(module_, id)) {
         // Kernels of reductions compile their combiner to tile instructions, which have no calls.
         if (in_combiner || inlined_.contains(callee_of(module_, id))) inline_call(id, in_combiner);
-      } else if (is_named_computation(module_, id)) {
+      } else if (is_inlined_region(module_, id)) {
         inline_region(id, in_combiner);
       } else {
         const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
@@ -182,9 +182,9 @@ class CallInliner {
   const std::set<std::string> inlined_;
 };
 
-bool has_named_computations(const Module& module) {
+bool has_inlined_regions(const Module& module) {
   for (uint32_t i = 1; i < module.op_count(); ++i) {
-    if (is_named_computation(module, OpId{i})) return true;
+    if (is_inlined_region(module, OpId{i})) return true;
   }
   return false;
 }
@@ -222,7 +222,7 @@ void expand_calls(Module& module) {
       if (is_small[callee]) inlined.insert(module.functions[callee].name);
     }
   }
-  if (called.empty() && !has_named_computations(module)) return;
+  if (called.empty() && !has_inlined_regions(module)) return;
   CallInliner(module, std::move(inlined)).run();
   drop_uncalled(module, called);
 }

@@ -9,6 +9,7 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/ops/sharding/inlined_regions.h"
 
 namespace shardwise {
 
@@ -45,9 +46,7 @@ void drop_uncalled(Module& module, const std::set<std::string>& called) {
   std::erase_if(module.functions, [&](const Function& function) { return !kept.contains(function.name); });
 }
 
-bool is_inlined(const Module& module, OpId op) {
-  return is_call(module, op) || module.op(op).def->regions == Regions::kInline;
-}
+bool is_inlined(const Module& module, OpId op) { return is_call(module, op) || is_inlined_region(module, op); }
 
 std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
   Module& module = builder.module();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expands a call or a named computation into its ops:
+// Expands a call or an inlined region into its ops:
 //
 //   %1 = func.call @f(%0)        append_inlined(builder, op)        the ops of @f, on %0
 //
@@ -18,7 +18,7 @@ namespace shardwise {
 // The value, with a constraint if there is a sharding.
 ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding);
 
-// Whether the op is a call or a named computation: the ops of a function, or of its region, replace it.
+// Whether the op is a call or an inlined region: the ops of a function, or of its region, replace it.
 bool is_inlined(const Module& module, OpId op);
 // Appends these ops to the builder's region, on the operands of `op`; the calls among them stay. Returns its results.
 std::vector<ValueId> append_inlined(Builder& builder, const OpView& op);

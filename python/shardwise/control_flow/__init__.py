@@ -4,7 +4,7 @@
     sw.scan, sw.map, sw.fori_loop, sw.while_loop      stablehlo.while
     sw.cond, sw.switch                                stablehlo.case
     sw.associative_scan                               slices and concatenations, no loop
-    sw.checkpoint                                     sdy.named_computation
+    sw.checkpoint                                     shardwise.checkpoint
 
 Inside a traced function, a body becomes a region that may use any value from around it. Outside, the functions run as
 Python loops over NumPy arrays and :class:`shardwise.Array`, with the same dtypes and the same errors.

@@ -85,9 +85,8 @@ def _recorded(trace: Trace, policy: Policy, call: Callable[[], Any]) -> Any:
     if not traced:
         return unflatten(structure, leaves)
     operands = [value for value, _ in trace.core.capture(body.index)]
-    attrs: dict[str, Any] = {"name": "checkpoint", **policy.attributes()}
     types = [(x.shape, dtype_name(x.dtype)) for x in traced.values()]
-    rows = trace.core.emit_op("sdy.named_computation", operands, attrs, types, [body.index])
+    rows = trace.core.emit_op("shardwise.checkpoint", operands, policy.attributes(), types, [body.index])
     for (i, x), (value, shape, _) in zip(traced.items(), rows):
         made = Tracer(trace, value, shape, x.dtype)
         leaves[i] = WeakTracer.of(made, x.weak) if isinstance(x, WeakTracer) else made

@@ -47,10 +47,10 @@ class Policy:
         """The attributes of a checkpoint op."""
         if self.parts:
             words = [word for part in self.parts for word in (part.kind, *(f"={name}" for name in part.names))]
-            return {"shardwise.checkpoint": self.kind, "shardwise.policies": tuple(words)}
+            return {"policy": self.kind, "policies": tuple(words)}
         if self.names:
-            return {"shardwise.checkpoint": self.kind, "shardwise.names": self.names}
-        return {"shardwise.checkpoint": self.kind}
+            return {"policy": self.kind, "names": self.names}
+        return {"policy": self.kind}
 
 
 everything_saveable = Policy("everything")

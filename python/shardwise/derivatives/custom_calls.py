@@ -86,7 +86,7 @@ class CustomCall:
         self.captured: list[Tracer] = []
 
     def record(self, rule: Callable[[CustomCall], Any]) -> Any:
-        """Record the function as a named computation that refers to its derivative."""
+        """Record the function as an op that refers to its derivative."""
         trace = self.trace
         with custom_region(trace, self.manual_axes) as body:
             arguments = [body.argument_like(x) for x in self.leaves]
@@ -95,10 +95,10 @@ class CustomCall:
         self.outputs = results.types
         captured = [value for value, _ in trace.core.capture(body.index)]
         self.captured = tracers_of(trace, captured)
-        attrs = {"name": self.name, "shardwise.derivative": trace.derivatives.add(rule(self))}
+        attrs = {"name": self.name, "derivative": trace.derivatives.add(rule(self))}
         types = [(x.shape, dtype_name(x.dtype)) for x in results.leaves]
         operands = [*(x._value for x in self.leaves), *captured]
-        rows = trace.core.emit_op("sdy.named_computation", operands, attrs, types, [body.index])
+        rows = trace.core.emit_op("shardwise.custom_derivative", operands, attrs, types, [body.index])
         made = [weakened(Tracer(trace, value, shape, x.dtype), x) for x, (value, shape, _) in zip(results.leaves, rows)]
         return unflatten(results.types.structure, made)
 

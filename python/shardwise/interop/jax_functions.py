@@ -358,7 +358,7 @@ def _aval(trace: Trace, x: Tracer, name: str) -> Any:
 
 
 def _record(trace: Trace, function: Any, operands: list[Tracer], names: list[str]) -> list[Tracer]:
-    """Append the ops of a lowered function, as a named computation that refers to its gradient."""
+    """Append the ops of a lowered function, as an op that refers to its gradient."""
     mesh = _mesh_of(function.text)
     if mesh is not None and trace.mesh is None:
         trace.mesh = mesh
@@ -366,9 +366,9 @@ def _record(trace: Trace, function: Any, operands: list[Tracer], names: list[str
         rule = f"the shardings of a JAX function must be on the program's mesh, {trace.mesh!r}"
         raise MeshError(message("from_jax", rule, repr(mesh), "use the same axes and devices in both"))
     region = trace.core.import_text(function.text, names)
-    attrs = {"name": function.name, "shardwise.derivative": trace.derivatives.add(function)}
+    attrs = {"name": function.name, "derivative": trace.derivatives.add(function)}
     types = [(tuple(aval.shape), dtype_name(np.dtype(aval.dtype))) for aval in function.out_avals]
-    return trace.emit_op("sdy.named_computation", operands, attrs, types, [region])
+    return trace.emit_op("shardwise.custom_derivative", operands, attrs, types, [region])
 
 
 def _mesh_of(text: str) -> Mesh | None:

@@ -306,7 +306,7 @@ class GivenDerivatives:
         self._functions: list[Any] = []
 
     def add(self, function: Any) -> int:
-        """The number of a function, for the attribute ``shardwise.derivative`` of its named computation."""
+        """The number of a function, for the attribute of its ``shardwise.custom_derivative``."""
         self._functions.append(function)
         return len(self._functions) - 1
 

@@ -27,7 +27,7 @@ def text_of(function: Callable[..., Any], *args: Any) -> str:
 
 
 def ops_of(text: str) -> list[str]:
-    return re.findall(r"(?:stablehlo|sdy)\.\w+", text)
+    return re.findall(r"(?:stablehlo|sdy|shardwise)\.\w+", text)
 
 
 def same(found: Any, expected: Any) -> None:
@@ -196,8 +196,7 @@ def test_gradients_of_examples_are_those_of_a_python_loop(loss: Callable[..., An
 
 def test_a_checkpoint_of_examples_stays_one() -> None:
     text = text_of(sw.vmap(sw.checkpoint(lambda x, w: np.sin(x) * w), (0, None)), X, X[0])
-    assert ops_of(text).count("sdy.named_computation") == 1
-    assert "shardwise.checkpoint" in text
+    assert ops_of(text).count("shardwise.checkpoint") == 1
     assert "-> tensor<6x4xf32>" in text
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shardy's regions: manual_computation, which sees local shapes, and named_computation.
+// Shardy's manual_computation, a region that sees local shapes.
 //
 //   %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x", "y"}, {}]>] out_shardings=[<@mesh, [{"x"}, {?}]>]
 //       manual_axes={"x"} (%arg2: tensor<4x8xf32>) { … sdy.return %2 : tensor<4x8xf32> } : …
@@ -10,7 +10,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
@@ -24,10 +23,5 @@ std::span<const OpDef> manual_computation_ops();
 TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& manual_axes);
 TensorSharding seen_from_outside(const TensorSharding& inside, const TensorSharding& declared,
                                  const AxisList& manual_axes);
-
-bool is_named_computation(const Module& module, OpId id);
-// `body` has an argument for each operand. Its results are those of the op.
-OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
-                              RegionId body);
 
 }  // namespace shardwise

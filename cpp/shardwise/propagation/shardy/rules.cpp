@@ -25,6 +25,8 @@ constexpr ShardyOp kLayoutOps[] = {
     {.op = "sdy.func_data_flow_edge", .keeps_constants = true},
     {.op = "sdy.propagation_barrier", .keeps_constants = true},
     {.op = "sdy.named_computation", .keeps_constants = true},
+    {.op = "shardwise.checkpoint", .keeps_constants = true},
+    {.op = "shardwise.custom_derivative", .keeps_constants = true},
 };
 
 }  // namespace

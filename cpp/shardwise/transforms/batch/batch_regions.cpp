@@ -4,7 +4,7 @@
 //
 //   while  predicate of all examples    the loop, with batched carries
 //          predicate of each example    while reduce_or(p) do { select(p, next, carry) }
-//   named  a named computation, a checkpoint: the same op, with a batched region
+//   inline a named computation, a checkpoint: the same op, with a batched region
 //   case   index of all examples        the case, with batched branches
 //          index of each example        all branches, and select
 #include <array>
@@ -174,7 +174,7 @@ void BatchWalk::inline_region(OpId op) {
     operands.push_back(image(module_.operands(op)[i]));
     sets.push_back(varies(module_.operands(op)[i]));
   }
-  const bool is_given = module_.attrs(op).find(kDerivativeAttr) != nullptr;
+  const bool is_given = module_.op(op).def->region_gradient == RegionGradient::kGiven;
   // A given derivative may make a result depend on the examples that the function does not.
   AxisSet of_each = 0;
   for (const AxisSet set : sets) of_each |= is_given && axes_.are_examples() ? set : 0;

@@ -14,7 +14,7 @@ class TangentWalk;
 void push_through_loop(TangentWalk& walk, OpId loop);
 void push_through_branches(TangentWalk& walk, OpId branches);
 void push_through_checkpoint(TangentWalk& walk, OpId checkpoint);
-// A named computation whose derivative is given (gradient/given_derivatives.h).
+// An op whose derivative is given (gradient/given_derivatives.h).
 void push_through_given(TangentWalk& walk, OpId op);
 
 }  // namespace shardwise

@@ -9,6 +9,7 @@
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/sharding/inlined_regions.h"
 #include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 #include "shardwise/transforms/gradient/reverse_walk.h"
@@ -22,7 +23,7 @@ class SavePolicy {
  public:
   SavePolicy(const Module& module, OpId checkpoint) : module_(module) {
     const Attrs& attrs = module.attrs(checkpoint);
-    const std::string& kind = attrs.get<std::string>(kCheckpointAttr);
+    const std::string& kind = attrs.get<std::string>(kPolicyAttr);
     if (const auto* parts = attrs.find<AttrArray>(kPoliciesAttr)) {
       for (const Attribute& part : *parts) {
         const auto& word = std::get<std::string>(part.base());
@@ -86,8 +87,7 @@ void mark_those_that_read(Module& module, std::span<const ValueId> values, std::
 }  // namespace
 
 bool is_checkpoint(const Module& module, OpId op) {
-  return module.op(op).def->regions == Regions::kInline &&
-         module.attrs(op).find<std::string>(kCheckpointAttr) != nullptr;
+  return module.op(op).def->region_gradient == RegionGradient::kComputedAgain;
 }
 
 // The region runs in place of the op. Behind the cotangents it runs again, on operands that a barrier hides.

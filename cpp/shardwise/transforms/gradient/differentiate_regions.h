@@ -28,19 +28,12 @@ class ReverseWalk;
 void differentiate_loop(ReverseWalk& walk, OpId loop);
 void differentiate_branches(ReverseWalk& walk, OpId branches);
 
-// A named computation that sw.checkpoint recorded. Its gradient recomputes the region, after an
-// optimization_barrier, except for the values that the policy saves:
-//
-//   shardwise.checkpoint = "nothing" | "dots" | "dots without batch dims"
-//                          "names" | "other names" | "all but names"        with shardwise.names = ["h", …]
-//                          "any"        with shardwise.policies = ["dots", "names", "=h", …]
-inline constexpr std::string_view kCheckpointAttr = "shardwise.checkpoint";
-inline constexpr std::string_view kSavedNamesAttr = "shardwise.names";
-inline constexpr std::string_view kPoliciesAttr = "shardwise.policies";
+// The gradient of a checkpoint recomputes the region, after an optimization_barrier, except for the values that the
+// policy (ops/sharding/inlined_regions.h) saves.
 bool is_checkpoint(const Module& module, OpId op);
 void differentiate_checkpoint(ReverseWalk& walk, OpId checkpoint);
 
-// A named computation whose gradient is given (given_derivatives.h).
+// An op whose derivative is given (given_derivatives.h).
 bool has_given_derivative(const Module& module, OpId op);
 void differentiate_given(ReverseWalk& walk, OpId op);
 

@@ -8,7 +8,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/sharding/inlined_regions.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 
 namespace shardwise {
@@ -36,8 +36,8 @@ int64_t DerivativeTable::add(BatchedDerivative batched) {
 
 bool has_given_derivative(const Module& module, OpId op) {
   // If there is no source, as for a text that is read back, the op is differentiated by the ops of its region.
-  return current_table != nullptr && current_table->source && is_named_computation(module, op) &&
-         module.attrs(op).find(kDerivativeAttr) != nullptr;
+  return current_table != nullptr && current_table->source &&
+         module.op(op).def->region_gradient == RegionGradient::kGiven;
 }
 
 GivenDerivative given_derivative(Module& module, OpId op) {
@@ -46,7 +46,7 @@ GivenDerivative given_derivative(Module& module, OpId op) {
 }
 
 void batch_given_derivative(Module& module, OpId op, OpId made, BatchedDerivative batched) {
-  if (current_table == nullptr || module.attrs(op).find(kDerivativeAttr) == nullptr) return;
+  if (current_table == nullptr) return;
   batched.number = module.attrs(op).get_int(kDerivativeAttr);
   module.set_attribute(made, kDerivativeAttr, IntAttr{current_table->add(std::move(batched))});
 }
@@ -68,10 +68,8 @@ std::vector<ValueId> append_given(Builder& builder, const GivenProgram& program,
     for (const ValueId result : module.region(program.body).results) results.push_back(copy(result));
     return results;
   }
-  const std::vector<TypeId> types = types_of(module, body.results);
-  const Attrs attrs{{"name", program.name}, {std::string(kDerivativeAttr), IntAttr{*program.derivative}}};
-  const OpId made = builder.create_op("sdy.named_computation", operands, attrs, types, {{program.body}});
-  return list_of_results(module, made);
+  return list_of_results(module,
+                         create_custom_derivative(builder, program.name, *program.derivative, operands, program.body));
 }
 
 void refuse_closed_over(const Module& module, OpId op, const GivenDerivative& derivative,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Derivatives that come with a function, in place of those of its ops. A named computation refers to one by number:
+// Derivatives that come with a function, in place of those of its ops. An op refers to one by number:
 //
-//   %y = sdy.named_computation<"f">(%x) {shardwise.derivative = 3} …
+//   %y = "shardwise.custom_derivative"(%x) <{derivative = 3, name = "f"}> …
 //
-//   %y, %r = sdy.named_computation<"f_forward">(%x) {shardwise.derivative = 4} …         in its place
-//   %dx = sdy.named_computation<"f_backward">(%r, %dy) {shardwise.derivative = 5} …
+//   %y, %r = "shardwise.custom_derivative"(%x) <{derivative = 4, name = "f_forward"}> …         in its place
+//   %dx = "shardwise.custom_derivative"(%r, %dy) <{derivative = 5, name = "f_backward"}> …
 //
 // A program with a number has a given derivative itself; the ops of one without a number stand in its place. The other
 // kind of a derivative is one program, `tangents`, of the operands and their tangents. It serves both modes: its
@@ -24,8 +24,6 @@
 #include "shardwise/ops/collectives/batch_axes.h"
 
 namespace shardwise {
-
-inline constexpr std::string_view kDerivativeAttr = "shardwise.derivative";
 
 struct GivenProgram {
   std::string name = {};
