@@ -37,18 +37,13 @@ Module legalize(Module module, PassContext& context) {
   context.counters.add("legalize.replaced", replaced);
   check_decomposed(module);
   if (replaced == 0) return module;
-  std::vector<ShardingId> known;
-  for (uint32_t v = 0; v < module.value_count(); ++v) known.push_back(module.value(ValueId{v}).sharding);
-  const std::vector<ShardingId> results = module.main().result_shardings;
-  PassContext own{.options = context.options};  // why() explains the propagation before
-  propagate_shardings(module, own, context.options.strategy, Priorities::kOps);
-  // After `propagate`, all shardings are closed; those of the new values have to be, too.
-  close_shardings(module);
-  for (uint32_t v = 0; v < known.size(); ++v) {
-    // Only new values without a sharding get one here. All others keep what `propagate` gave them.
-    if (v < first_made || known[v]) module.value(ValueId{v}).sharding = known[v];
+  std::vector<ValueId> made;  // except for those that stand for a result and have its sharding
+  for (uint32_t v = first_made; v < module.value_count(); ++v) {
+    if (!module.value(ValueId{v}).sharding) made.push_back(ValueId{v});
   }
-  module.main().result_shardings = results;
+  propagate_into(module, context.options, made);
+  // After `propagate`, all shardings are closed; those of the new values have to be, too.
+  close_shardings(module, made);
   return module;
 }
 

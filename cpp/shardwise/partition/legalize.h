@@ -6,7 +6,7 @@
 //        : [{"data"}, {}]             ->  %2 = add %x, %1                         : [{"data"}, {}]
 //
 // It runs after `propagate`, so that why() and the propagated program show the user's ops. The values that it
-// makes get their shardings by propagation, while those of all others are fixed.
+// makes get their shardings by propagation from those of all others, which are fixed.
 #pragma once
 
 #include "shardwise/ir/pass.h"

@@ -14,10 +14,13 @@ class Closer {
  public:
   explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(only_mesh(module)) {}
 
-  void close_values(RegionId body) {
+  template <class Predicate>
+  void close_values(RegionId body, Predicate is_chosen) {
     std::vector<ValueId> values;
     append_values(module_, body, values);
-    for (const ValueId value : values) close_value(value, body);
+    for (const ValueId value : values) {
+      if (is_chosen(value)) close_value(value, body);
+    }
   }
 
   void close_results(Function& function) {
@@ -73,8 +76,17 @@ class Closer {
 void close_shardings(Module& module) {
   Closer closer(module);
   for (Function& function : module.functions) {
-    closer.close_values(function.body);
+    closer.close_values(function.body, [](ValueId) { return true; });
     closer.close_results(function);
+  }
+}
+
+void close_shardings(Module& module, std::span<const ValueId> values) {
+  std::vector<bool> is_chosen(module.value_count());
+  for (const ValueId value : values) is_chosen[value.index] = true;
+  Closer closer(module);
+  for (const Function& function : module.functions) {
+    closer.close_values(function.body, [&](ValueId value) { return is_chosen[value.index]; });
   }
 }
 

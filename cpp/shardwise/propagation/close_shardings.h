@@ -6,11 +6,15 @@
 //   %1: nothing                                      ->   %1: [{}, {}]
 #pragma once
 
+#include <span>
+
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
 
 // Closes every dim, drops priorities and replicated lists, and replicates values without a sharding.
 void close_shardings(Module& module);
+// The same for these values alone.
+void close_shardings(Module& module, std::span<const ValueId> values);
 
 }  // namespace shardwise

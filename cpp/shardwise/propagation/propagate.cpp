@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,23 +20,17 @@
 namespace shardwise {
 namespace {
 
-// The tensors of the op at hand, operands first, and their shardings as the op sees them.
-struct VisitedTensors {
-  std::span<const ValueId> operands;
-  ValueId first_result;
-  std::vector<ShardingId> before;
-
-  ValueId operator[](size_t index) const {
-    if (index < operands.size()) return operands[index];
-    return {first_result.index + static_cast<uint32_t>(index - operands.size())};
-  }
-};
-
 // The sharding column of the module, as propagation writes it: with a packed copy, and each change recorded.
 class ShardingColumn {
  public:
   ShardingColumn(Module& module, StepRecorder& recorder) : module_(module), recorder_(recorder) {
     known_.reserve(module.value_count());
+  }
+
+  // From now on, `set` changes these values only.
+  void fix_all_but(std::span<const ValueId> values) {
+    is_fixed_.assign(module_.value_count(), true);
+    for (const ValueId value : values) is_fixed_[value.index] = false;
   }
 
   void read() {
@@ -45,11 +40,16 @@ class ShardingColumn {
   }
   ShardingId operator[](ValueId value) const { return known_[value.index]; }
 
-  // Sets the sharding of `value`, tensor `index` of the op.
-  void set(OpId op, ValueId value, size_t index, ShardingId after) {
+  bool has_fixed() const { return !is_fixed_.empty(); }
+  bool is_fixed(ValueId value) const { return has_fixed() && is_fixed_[value.index]; }
+
+  // Sets the sharding of `value`, tensor `index` of the op. Returns whether it was free to.
+  bool set(OpId op, ValueId value, size_t index, ShardingId after) {
+    if (is_fixed(value)) return false;
     recorder_.record(op, value, index, after);
     module_.value(value).sharding = known_[value.index] = after;
     changed_ = true;
+    return true;
   }
 
   bool take_changed() { return std::exchange(changed_, false); }  // since the last time
@@ -58,7 +58,34 @@ class ShardingColumn {
   Module& module_;
   StepRecorder& recorder_;
   std::vector<ShardingId> known_;  // by value, in a sixth of the memory that values take
+  std::vector<bool> is_fixed_;     // by value; empty: none is
   bool changed_ = true;
+};
+
+// The tensors of the op at hand, operands first, and their shardings as the op sees them.
+struct VisitedTensors {
+  std::span<const ValueId> operands;
+  ValueId first_result;
+  std::vector<ShardingId> before;
+
+  // False when none has a sharding.
+  bool read(const ShardingColumn& column, std::span<const ValueId> of_op, ValueId result, uint32_t result_count) {
+    operands = of_op;
+    first_result = result;
+    bool any = false;
+    before.clear();
+    const auto add = [&](ShardingId sharding) {
+      before.push_back(sharding);
+      any = any || sharding;
+    };
+    for (const ValueId operand : operands) add(column[operand]);
+    for (uint32_t i = 0; i < result_count; ++i) add(column[ValueId{first_result.index + i}]);
+    return any;
+  }
+  ValueId operator[](size_t index) const {
+    if (index < operands.size()) return operands[index];
+    return {first_result.index + static_cast<uint32_t>(index - operands.size())};
+  }
 };
 
 // When a value grows, its defining op is pushed before its users, and so visited after them: the queue is
@@ -69,7 +96,9 @@ class ShardingColumn {
 // In a text without edge ops, as Shardy's module passes read it, the owner of an edge has its sharding.
 class Propagation {
  public:
-  Propagation(Module& module, const CompileOptions& options, Provenance& provenance, VisitOrder visit_order)
+  // `only`: infer the shardings of these values, from those of all others.
+  Propagation(Module& module, const CompileOptions& options, Provenance& provenance, VisitOrder visit_order,
+              std::optional<std::span<const ValueId>> only = {})
       : module_(module),
         graph_(module, visit_order),
         queue_(module, graph_, !graph_.ties_values()),
@@ -80,6 +109,7 @@ class Propagation {
         visit_order_(visit_order),
         state_last_(options.state_last) {
     if (graph_.ties_values()) classes_ = ValueClasses(module, graph_.edges());
+    if (only) limit_to(*only);
     // The initial sharding of an edge holds for all its targets.
     for (const auto& [op, edge] : graph_.edges().all()) start(op, edge, module_.value(module_.result(op)).sharding);
     for (const DataFlowEdge& edge : graph_.edges().bare()) {
@@ -115,10 +145,20 @@ class Propagation {
     }
   }
 
+  // Only the ops that make or read these values take part, and no result of main.
+  void limit_to(std::span<const ValueId> values) {
+    column_.fix_all_but(values);
+    queue_.keep_out_all();
+    for (const ValueId value : values) {
+      if (const OpId maker = module_.value(value).op) queue_.let_in(maker);
+      for (const OpId user : graph_.users(value)) queue_.let_in(user);
+    }
+  }
+
   void start(OpId op, const DataFlowEdge& edge, ShardingId sharding) {
     for (const ValueId target : edge.targets) {
       ShardingId& known = module_.value(target).sharding;
-      if (target == edge.owner || known == sharding) continue;
+      if (target == edge.owner || known == sharding || column_.is_fixed(target)) continue;
       recorder_.record(op, target, edge.sources.size(), sharding);
       known = sharding;
     }
@@ -151,7 +191,7 @@ class Propagation {
 
   void visit(OpId id, Participation part, bool elementwise) {
     queue_.settle(id, part);  // unsettled again below if its own tensors grow
-    if (!look_at(graph_.operands(id), graph_.first_result(id), graph_.result_count(id))) return;
+    if (!tensors_.read(column_, graph_.operands(id), graph_.first_result(id), graph_.result_count(id))) return;
     const ShardingRule& rule = rules_[id];
     if (tensors_.before.size() < 2 || rule.empty()) return;
     recorder_.begin_visit();
@@ -162,26 +202,11 @@ class Propagation {
     }
   }
 
-  // Reads the shardings of an op's tensors; false when none has one.
-  bool look_at(std::span<const ValueId> operands, ValueId first_result, uint32_t result_count) {
-    tensors_.operands = operands;
-    tensors_.first_result = first_result;
-    bool any = false;
-    tensors_.before.clear();
-    const auto add = [&](ShardingId sharding) {
-      tensors_.before.push_back(sharding);
-      any = any || sharding;
-    };
-    for (ValueId operand : operands) add(column_[operand]);
-    for (uint32_t i = 0; i < result_count; ++i) add(column_[ValueId{first_result.index + i}]);
-    return any;
-  }
-
   // Sources and the edge as an identity. A manual region's inside and outside see the edge differently.
   void visit_edge(OpId id, Participation part) {
     const DataFlowEdge& edge = *graph_.edge(id);
     const ValueId result = module_.result(id);
-    look_at(edge.sources, result, 1);
+    tensors_.read(column_, edge.sources, result, 1);
     std::vector<ShardingId>& before = tensors_.before;
     before.back() = seen_from_sources(module_.context(), edge, before.back());
     if (std::ranges::none_of(before, [](ShardingId sharding) { return static_cast<bool>(sharding); })) return;
@@ -211,7 +236,7 @@ class Propagation {
 
   void set_sharding(OpId id, size_t index, ValueId target, ShardingId sharding) {
     const Value& value = module_.value(target);
-    column_.set(id, target, index, sharding);
+    if (!column_.set(id, target, index, sharding)) return;
     if (value.op && value.op != id) queue_.push(value.op);
     queue_.unsettle(id);
     for (OpId user : graph_.users(target)) {
@@ -226,7 +251,7 @@ class Propagation {
 
   // The results of main as identities from the values returned, unless nothing has changed since the last time.
   void propagate_results() {
-    if (!column_.take_changed()) return;
+    if (column_.has_fixed() || !column_.take_changed()) return;
     Function& main = module_.main();
     const std::vector<ValueId>& results = module_.region(main.body).results;
     main.result_shardings.resize(results.size());
@@ -285,6 +310,11 @@ void propagate_shardings(Module& module, PassContext& context, Strategy strategy
   context.counters.add("propagate.visits", propagation.visits());
   context.counters.add("propagate.distinct_visits", propagation.distinct_visits());
   context.counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));
+}
+
+void propagate_into(Module& module, const CompileOptions& options, std::span<const ValueId> values) {
+  Provenance unread;  // why() explains the propagation before
+  Propagation(module, options, unread, VisitOrder::kPipeline, values).run(Priorities::kOps);
 }
 
 }  // namespace shardwise

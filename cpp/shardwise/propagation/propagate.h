@@ -45,4 +45,7 @@ inline constexpr Pass kPropagate{.name = "propagate",
 void propagate_shardings(Module& module, PassContext& context, Strategy strategy, Priorities priorities,
                          VisitOrder visit_order = VisitOrder::kPipeline);
 
+// Only infers the shardings of these values, from those of all others, which are fixed.
+void propagate_into(Module& module, const CompileOptions& options, std::span<const ValueId> values);
+
 }  // namespace shardwise

@@ -45,8 +45,13 @@ class VisitQueue {
     state.queued = false;
     if (state.dead || (state.may_be_unused && remove_if_unused(id))) return false;
     state.may_be_unused = false;
-    return true;
+    return !state.stays_out;
   }
+  // From now on, `take` is false for the ops that are not let in.
+  void keep_out_all() {
+    for (State& state : states_) state.stays_out = true;
+  }
+  void let_in(OpId id) { states_[id.index].stays_out = false; }
 
   void push(OpId id) {
     State& state = states_[id.index];
@@ -75,6 +80,7 @@ class VisitQueue {
     bool queued : 1 = false;
     bool dead : 1 = false;
     bool may_be_unused : 1 = true;
+    bool stays_out : 1 = false;
     uint8_t settled = 0;  // the code of a participation; 0: none
   };
   // MLIR does not know the effects of a function, so Shardy keeps every call.
