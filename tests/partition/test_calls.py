@@ -365,7 +365,13 @@ CALLS_AND_RESULTS = f"""  %0 = func.call @layer(%x, %w, %v) : {CALL}
 
 
 def test_calls_that_nothing_uses_go_and_equal_calls_are_merged() -> None:
-    assert simplified(program("8", CALLS_AND_RESULTS)).count("call @layer") == 1
+    used = CALLS_AND_RESULTS.replace("add %0, %1", "add %1, %2")
+    assert simplified(program("8", used)).count("call @layer") == 2
+
+
+def test_the_last_of_equal_calls_is_replaced_by_the_ops_of_its_function() -> None:
+    text = simplified(program("8", CALLS_AND_RESULTS))
+    assert (text.count("@layer"), text.count("stablehlo.dot_general")) == (0, 2)
 
 
 def test_a_call_of_a_function_with_an_effect_stays() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,20 @@ def five_points(x: Any) -> Any:
     return padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:] - 4 * x
 
 
+def padded_twice(x: Any) -> Any:
+    """The last row of a pad, that pad without it, and its last row once more."""
+    padded = np.pad(x, ((1, 1), (0, 0)))
+    cut = padded[:-1]
+    return np.concatenate([padded[-1:], cut, cut[-1:]])
+
+
+def joined_twice(x: Any) -> Any:
+    """A row of the padding of a join is in a join: nothing is read of either operand."""
+    joined = np.concatenate([x[:3], x])
+    padded = np.pad(np.roll(joined[:-1], 1, 0), ((1, 1), (0, 0)))
+    return np.concatenate([padded[:1], padded])
+
+
 def head_and_tail(x: Any) -> Any:
     return x[:1], x[1:]
 
@@ -53,6 +68,12 @@ ROWS: dict[str, tuple[sw.Mesh, Callable[..., Any], tuple[int, ...], Any, Any, li
     ),
     "ranges far apart": (LINE, lambda x: (x[:2], x[62:]), (64, 16), X, P(), [("exchange", 128), ("exchange", 128)]),
     "roll": (LINE, lambda x: np.roll(x, 3, 0), (64, 16), X, X, [("exchange", 192)]),
+    "roll, then cut": (LINE, lambda x: np.roll(x, 3, 0)[1:], (64, 16), X, X, [("exchange", 128)]),
+    "a row appended, then cut": (LINE, lambda x: np.diff(x, axis=0, append=x[-1:]), (64, 16), X, X, [("exchange", 64)]),
+    "a row in front, then cut": (LINE, lambda x: np.diff(x, axis=0, prepend=x[:1]), (33, 16), X, X, [("exchange", 64)]),
+    "two rolls": (LINE, lambda x: np.roll(np.roll(x, 3, 0), -2, 0), (64, 16), X, X, [("exchange", 64)]),
+    "tiles that stay": (LINE, padded_twice, (24, 16), X, X, [("exchange", 256)]),
+    "joins of padding": (LINE, joined_twice, (48, 16), X, X, [("exchange", 320)]),
 }
 
 
@@ -84,6 +105,19 @@ def test_many_moved_parts_are_one_exchange() -> None:
     # No row stays on its device.
     assert (row.kind, row.bytes) == ("exchange", parts * 2 * 4)
     np.testing.assert_array_equal(program(x), x[::-1])
+
+
+def test_many_rolls_have_few_operands() -> None:
+    def rolled(x: Any) -> Any:
+        for k in range(1, 41):
+            x = np.roll(x, k, 0)
+        return x
+
+    x = RNG.standard_normal((128, 2)).astype(np.float32)
+    program = sw.jit(rolled, mesh=LINE, in_shardings=X, out_shardings=X).lower(x).compile()
+    np.testing.assert_array_equal(program(x), rolled(x))
+    exchanges = re.findall(r'"shardwise.exchange"\((.*?)\)', program.as_text("local"))
+    assert max(operands.count("%") for operands in exchanges) <= 16
 
 
 @pytest.mark.parametrize("devices", [8, 64, 4096])

@@ -9,6 +9,7 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/transforms/decompose.h"
+#include "shardwise/transforms/inline_calls.h"
 #include "shardwise/transforms/unused_results.h"
 
 namespace shardwise {
@@ -93,6 +94,19 @@ void merge_and_drop(Module& module, PassContext& context) {
   context.counters.add("simplify.removed", dce(module));
 }
 
+size_t count_calls(const Module& module) {
+  return find_ops(module, [&](OpId id) { return module.op(id).def->is_call(); }).size();
+}
+
+// Of equal calls one is left. If no other one calls the function, its ops take the place of the call, as inline_calls says.
+void merge_calls(Module& module, PassContext& context) {
+  const size_t before = count_calls(module);
+  merge_and_drop(module, context);
+  if (count_calls(module) == before) return;
+  inline_small_calls(module);
+  merge_and_drop(module, context);
+}
+
 // Propagation stops at it.
 bool is_opaque(const OpDef& def) { return is_composed(def) && def.rule == no_rule; }
 
@@ -110,7 +124,7 @@ Module simplify(Module module, PassContext& context) {
   drop_combiner_annotations(module);
   context.counters.add("simplify.folded", fold_splats(module));
   // Some folds depend on what else reads a value: a copy of a reader, or one that nothing uses, must not count.
-  merge_and_drop(module, context);
+  merge_calls(module, context);
   if (const int64_t folded = fold_ops(module); folded != 0) {
     context.counters.add("simplify.folded", folded);
     merge_and_drop(module, context);

@@ -20,6 +20,8 @@
 // The new op has the location and the origin of the old one, and its result the sharding and the origin of the old
 // result.
 //
+// Of equal calls one is left. If it is the only one, the ops of its function replace it (inline_calls.h).
+//
 // Ops without a sharding rule that others make up are replaced by these, which propagation understands: dynamic_* ops
 // by static ones, for example. Nothing is computed here.
 #pragma once

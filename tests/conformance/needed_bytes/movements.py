@@ -36,6 +36,52 @@ def of_edges(rng: random.Random) -> Program:
     return Program(f"edge {size}", function, (x,), split.mesh, (spec,), spec, rows * columns * 4, function(x))
 
 
+# ---- chains of movements ---------------------------------------------------------------------------------------------
+
+
+def of_chains(rng: random.Random) -> Program:
+    """Two to four movements, one of them a join of two parts: rows go where the last result has them."""
+    split, size, columns = draw_split(rng), rng.choice([24, 25, 48]), rng.choice([1, 5])
+    k = rng.choice([1, 2, 3])
+    cuts: list[Callable[[Any], Any]] = [lambda x: x[k:], lambda x: x[:-k], lambda x: np.pad(x, ((k, 1), (0, 0)))]
+    joins: list[Callable[[Any], Any]] = [
+        lambda x: np.concatenate([x, x[-k:]]),
+        lambda x: np.concatenate([x[:k], x]),
+        lambda x: np.roll(x, k, 0),
+    ]
+    steps = [rng.choice(cuts) for _ in range(rng.randrange(1, 4))]
+    steps.insert(rng.randrange(len(steps) + 1), rng.choice(joins))
+
+    def moved(x: Any) -> Any:
+        for step in steps:
+            x = step(x)
+        return x
+
+    x = distinct(size, columns)
+    sources = (moved(np.arange(1, size + 1)[:, None])[:, 0] - 1).tolist()  # -1: padding
+    missing = max(
+        sum(sources[row] >= 0 and sources[row] not in split.tile(size, d) for row in split.tile(len(sources), d))
+        for d in range(split.shards)
+    )
+    spec = P(split.axes)
+    return Program(
+        f"chain {sources}", lambda x: moved(x) * F32(0.5), (x,), split.mesh, (spec,), spec, missing * columns * 4,
+        moved(x) * F32(0.5),
+    )  # fmt: skip
+
+
+def of_differences(rng: random.Random) -> Program:
+    """Differences with rows before or after the first and the last one: a row of each neighbor."""
+    split, size, columns = draw_split(rng), rng.choice([24, 25, 48]), rng.choice([1, 5])
+    kinds: list[Callable[[Any], Any]] = [
+        lambda u: np.diff(u, axis=0, append=u[-1:]),
+        lambda u: np.diff(u, axis=0, prepend=u[:1]),
+        lambda u: np.diff(u, axis=0, append=np.zeros_like(u[:1])),
+    ]
+    function, x, spec = rng.choice(kinds), distinct(size, columns), P(split.axes)
+    return Program(f"diff {size}", function, (x,), split.mesh, (spec,), spec, columns * 4, function(x))
+
+
 # ---- convolutions in groups ------------------------------------------------------------------------------------------
 
 
@@ -106,6 +152,8 @@ def of_free_results(rng: random.Random) -> Program:
 
 MOVEMENTS: dict[str, Callable[[random.Random], Program]] = {
     "edges": of_edges,
+    "chains": of_chains,
+    "differences": of_differences,
     "grouped convolutions": of_grouped_convolutions,
     "batched convolutions": of_batched_convolutions,
     "free results": of_free_results,

@@ -222,6 +222,34 @@ def of_whole_values(rng: random.Random) -> Program:
     return Program(f"whole {depth} {shape}", function, arguments, split.mesh, given, given[:2], 0, function(*arguments))
 
 
+def of_random_numbers(rng: random.Random) -> Program:
+    """Random numbers of one key, for a user by rows and one by columns: each device draws its part of both."""
+    split, shape = draw_split(rng), (rng.choice([24, 25]), rng.choice([24, 25]))
+    a, b, seed = distinct(*shape), distinct(*shape) * 2, rng.randrange(99)
+    draw: Callable[[Any], Any] = rng.choice(
+        [
+            lambda key: jax.random.uniform(key, shape),
+            lambda key: jax.random.normal(key, shape),
+            lambda key: jax.random.bernoulli(key, 0.3, shape).astype(F32),
+            lambda key: jax.random.truncated_normal(key, -1, 1, shape),
+            lambda key: jax.random.exponential(key, shape),
+        ]
+    )
+    of_argument, twice = rng.random() < 0.5, rng.random() < 0.5
+
+    def function(a: Any, b: Any, seed: Any) -> Any:
+        first = draw(jax.random.key(seed if of_argument else 5))
+        again = draw(jax.random.key(seed if of_argument else 5)) if twice else first
+        return a + first, b + again
+
+    given = (along(split, 0), along(split, 1), P())
+    arguments = (a, b, np.int32(seed))
+    expected = tuple(np.asarray(x) for x in function(*arguments))
+    return Program(
+        f"random {shape}", function, arguments, split.mesh, given, given[:2], 0, expected, True, tolerance=1e-5
+    )
+
+
 # ---- sums for split users --------------------------------------------------------------------------------------------
 
 
@@ -336,6 +364,7 @@ FAMILIES: dict[str, Callable[[random.Random], Program]] = {
     "written rows": of_written_rows,
     "split windows": of_split_windows,
     "whole values": of_whole_values,
+    "random numbers": of_random_numbers,
     "gathered weights": of_gathered_weights,
     "groups": of_groups,
     "unused parts": of_unused_parts,

@@ -111,13 +111,11 @@ CASES = [
         (WHOLE, ROWS),
         ROWS,
         0,
-        37248,
+        18432,
         3,
     ),
-    in_jax(
-        "gradient accumulation by reshape", accumulated, ((32, 32), (4096, 32)), (WHOLE, ROWS), None, 104448, 122880
-    ),
-    Case("reshape(-1) of 6 rows", lambda b: b.reshape(-1) * 2, ((6, 256),), (ROWS,), None, 1536, 3072),
+    in_jax("gradient accumulation by reshape", accumulated, ((32, 32), (4096, 32)), (WHOLE, ROWS), None, 104448),
+    Case("reshape(-1) of 6 rows", lambda b: b.reshape(-1) * 2, ((6, 256),), (ROWS,), None, 1536),
     Case(
         "6 heads over 3 devices",
         lambda x: np.tanh(x.reshape(6, 16, 16)).reshape(6, 256),
@@ -157,7 +155,7 @@ CASES = [
     Case(
         "fft along a split dim", lambda a: np.fft.fft(a, axis=0), (((256, 256), C64),), (ROWS,), ROWS, 61440, None, 16
     ),
-    Case("fft2", lambda a: np.fft.fft2(a), (((256, 256), C64),), (ROWS,), None, 30720, 61440, 16),
+    Case("fft2", lambda a: np.fft.fft2(a), (((256, 256), C64),), (ROWS,), None, 30720, None, 16),
     Case("fft2 and back", lambda a: np.fft.ifft2(np.fft.fft2(a)), (((256, 256), C64),), (ROWS,), ROWS, 61440, None, 16),
     in_jax(
         "nearest rows, twice as many",
@@ -167,8 +165,8 @@ CASES = [
         ROWS,
         0,
     ),
-    Case("np.convolve", lambda v: np.convolve(v, np.array([1, 2, 1], F32), "same"), ((64,),), (ROWS,), ROWS, 8, 192),
-    Case("masks from lengths", masked, (((64,), I32), (64, 32), (64, 32)), (WHOLE, ROWS, COLUMNS), None, 0, 1536),
+    Case("np.convolve", lambda v: np.convolve(v, np.array([1, 2, 1], F32), "same"), ((64,),), (ROWS,), ROWS, 8),
+    Case("masks from lengths", masked, (((64,), I32), (64, 32), (64, 32)), (WHOLE, ROWS, COLUMNS), None, 0),
     in_jax(
         "random bits of one key, twice",
         lambda a, c: (a + uniform(), c + uniform()),
@@ -176,7 +174,6 @@ CASES = [
         (ROWS, COLUMNS),
         None,
         0,
-        1536,
     ),
     in_jax(
         "distances, twice", lambda a, c: (a - distances(), c - distances()), ((64, 64),) * 2, (ROWS, COLUMNS), None, 0
@@ -186,12 +183,12 @@ CASES = [
         "nested concatenations", lambda w: np.concatenate([np.concatenate([w, w])] * 2), ((64, 32),), (WHOLE,), ROWS, 0
     ),
     Case("stack and reshape", lambda x: np.stack([x * 2] * 4).reshape(256, 32), ((64, 32),), (ROWS,), ROWS, 0, 6144),
-    in_jax("associative_scan", lambda x: lax.associative_scan(jnp.add, x), ((1024, 4),), (ROWS,), ROWS, 48, 336),
+    in_jax("associative_scan", lambda x: lax.associative_scan(jnp.add, x), ((1024, 4),), (ROWS,), ROWS, 48, 320),
     in_jax("inv of a batch", lambda m: jnp.linalg.inv(m + 9 * jnp.eye(5)), ((12, 5, 5),), (ROWS,), None, 0),
-    Case("30 heads over 8 devices", lambda v: v.reshape(16, 30, 2), ((16, 60),), (COLUMNS,), None, 0, 1664, 8),
-    Case("30 heads over 4 devices", lambda v: v.reshape(16, 30, 128), ((16, 3840),), (COLUMNS,), None, 12288, 61440),
+    Case("30 heads over 8 devices", lambda v: v.reshape(16, 30, 2), ((16, 60),), (COLUMNS,), None, 0, None, 8),
+    Case("30 heads over 4 devices", lambda v: v.reshape(16, 30, 128), ((16, 3840),), (COLUMNS,), None, 12288),
     Case("pad by the edge", lambda u: np.pad(u, ((1, 1), (0, 0)), mode="edge"), ((64, 16),), (ROWS,), ROWS, 128),
-    Case("diff with a row appended", lambda u: np.diff(u, axis=0, append=u[-1:]), ((64, 16),), (ROWS,), ROWS, 64, 320),
+    Case("diff with a row appended", lambda u: np.diff(u, axis=0, append=u[-1:]), ((64, 16),), (ROWS,), ROWS, 64),
 ]
 
 

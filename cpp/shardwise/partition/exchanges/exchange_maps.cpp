@@ -24,14 +24,16 @@ Span indices_within(const ExchangeSource& source, int64_t low, int64_t high) {
 std::optional<ExchangeSource> composed(const ExchangeSource& outer, const ExchangeTarget& to,
                                        const ExchangeSource& inner) {
   // `outer` must read the tiles that `inner` writes, each element on one device: halos have some on two.
-  if (to.step != to.rows || outer.axes != to.axes || outer.size != to.size) return std::nullopt;
+  // Of these tiles, it may know fewer rows.
+  if (to.step != to.rows || outer.axes != to.axes || outer.size > to.size) return std::nullopt;
   // Interior padding (holes 2) of rows 0, 2, 4, … (scale 2) would compose to 2t / 2, which has no holes.
   if (std::gcd(inner.scale, outer.holes) != 1) return std::nullopt;
   ExchangeSource source = outer;
-  // Elsewhere `outer` reads the fill of `inner`, so the composed map has nothing there.
-  const Span known = indices_within(outer, std::max<int64_t>(inner.begin, 0), std::min(inner.end, to.size));
-  source.begin = std::max(source.begin, known.begin);
-  source.end = std::max(source.begin, std::min(source.end, known.end));
+  // Elsewhere `outer` reads the fill of `inner`, so the composed map has nothing there. An empty range stays within that of
+  // `outer`, too: it must not overlap with those of other operands.
+  const Span known = indices_within(outer, std::max<int64_t>(inner.begin, 0), std::min(inner.end, outer.size));
+  source.begin = std::clamp(known.begin, outer.begin, outer.end);
+  source.end = std::clamp(known.end, source.begin, outer.end);
   source.axes = inner.axes;
   source.block = inner.block;
   source.size = inner.size;
@@ -45,6 +47,12 @@ std::optional<ExchangeSource> composed(const ExchangeSource& outer, const Exchan
 Span known_indices(const ExchangeTarget& to, const ExchangeSource& from) {
   const Span known = indices_within(from, 0, from.size);
   return {std::max<int64_t>(known.begin, 0), std::min(known.end, to.size)};
+}
+
+// How many indices of the result are between the first and the last one that the operand has.
+int64_t elements_of(const ExchangeTarget& to, const ExchangeSource& from) {
+  const Span known = known_indices(to, from);
+  return std::max<int64_t>(std::min(known.end, from.end) - std::max(known.begin, from.begin), 0);
 }
 
 bool is_cut_off(const ExchangeTarget& to, const ExchangeSource& from) {
@@ -89,28 +97,34 @@ bool add_dim(std::span<const ExchangeMap> maps, size_t d, Hull& hull) {
 
 }  // namespace
 
-std::optional<std::vector<ExchangeSource>> composed_source(const ExchangeMap& outer, size_t k,
-                                                           const ExchangeMap& inner) {
-  if (inner.from.size() != 1 || outer.is_across_meshes() || inner.is_across_meshes()) return std::nullopt;
-  std::vector<ExchangeSource> sources;
-  for (size_t d = 0; d < outer.to.size(); ++d) {
-    const auto source = composed(outer.from[k][d], inner.to[d], inner.from[0][d]);
-    if (!source) return std::nullopt;
-    sources.push_back(*source);
+std::optional<std::vector<ComposedRead>> composed_reads(const ExchangeMap& outer, size_t k, const ExchangeMap& inner) {
+  if (outer.is_across_meshes() || inner.is_across_meshes()) return std::nullopt;
+  std::vector<ComposedRead> reads;
+  for (size_t i = 0; i < inner.from.size(); ++i) {
+    ComposedRead read{.operand = i, .from = {}};
+    bool has_any = true;
+    for (size_t d = 0; d < outer.to.size(); ++d) {
+      const auto source = composed(outer.from[k][d], inner.to[d], inner.from[i][d]);
+      if (!source) return std::nullopt;
+      has_any = has_any && elements_of(outer.to[d], *source) > 0;
+      read.from.push_back(*source);
+    }
+    const bool is_last = i + 1 == inner.from.size();
+    if (has_any || (is_last && reads.empty())) reads.push_back(std::move(read));
   }
-  return sources;
+  return reads;
 }
 
 bool needs_no_fill(const ExchangeMap& map) {
-  if (map.from.size() != 1) return false;
-  for (size_t d = 0; d < map.to.size(); ++d) {
-    const ExchangeTarget& to = map.to[d];
-    const ExchangeSource& from = map.from[0][d];
-    const Span known = known_indices(to, from);
-    const bool has_all = known.begin == 0 && known.end == to.size && !is_cut_off(to, from);
-    if (to.size > 0 && (from.holes != 1 || !has_all)) return false;
+  int64_t all = 1, known = 0;
+  for (const ExchangeTarget& to : map.to) all *= to.size;
+  // No element is of two operands.
+  for (const std::vector<ExchangeSource>& from : map.from) {
+    int64_t own = 1;
+    for (size_t d = 0; d < map.to.size(); ++d) own *= from[d].holes == 1 ? elements_of(map.to[d], from[d]) : 0;
+    known += own;
   }
-  return true;
+  return known == all;
 }
 
 std::optional<Hull> hull_of(std::span<const ExchangeMap> maps) {
