@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/choice_prices.h"
 
-#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -10,7 +9,6 @@
 #include "shardwise/choice/computed_again.h"
 #include "shardwise/choice/lost_splits.h"
 #include "shardwise/choice/merged_exchanges.h"
-#include "shardwise/choice/waiting_values.h"
 #include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
@@ -63,17 +61,6 @@ Price ChoicePrices::at_loops(const Choice& choice) {
     total += times(executions_.of_region(key.region), price_of_version(key, version));
   }
   return total;
-}
-
-int64_t ChoicePrices::ps_with_overlap(const Choice& choice) {
-  if (waits_.empty()) waits_ = waiting_values(module_);
-  int64_t waited_for = 0, others = 0;
-  for (const auto& [key, version] : choice.versions) {
-    int64_t& sum = waits_[key.value.index] ? waited_for : others;
-    sum = saturated_sum(sum, executions_.of_region(key.region).times(price_of_version(key, version).ps));
-  }
-  const int64_t of_ops = choice.price.ps - waited_for - others;
-  return std::max(of_ops, others) + waited_for;
 }
 
 const Price& ChoicePrices::price_of_op(const OpView& op, const Choice& choice) {

@@ -23,8 +23,6 @@ class ChoicePrices {
       : module_(module), costs_(costs), placements_(placements), executions_(module), priced_(module.op_count()) {}
   Price of(const Choice& choice);
   Price at_loops(const Choice& choice);  // of the transfers of loop carries and loop results
-  // The time, in picoseconds, if transfers of values that wait for no product (waiting_values.h) run beside the ops.
-  int64_t ps_with_overlap(const Choice& choice);
   std::vector<OpWork> work(const Choice& choice);
 
  private:
@@ -46,7 +44,6 @@ class ChoicePrices {
   Costs& costs_;
   ProgramPlacements& placements_;
   ModuleExecutions executions_;
-  std::vector<bool> waits_;                                       // by value; empty: not asked for yet
   std::vector<Priced> priced_;                                    // by op
   std::vector<bool> moved_;                                       // operands of the op at hand
   std::unordered_map<const ShardingRule*, int64_t> whole_flops_;  // of ops with this rule, which have equal types

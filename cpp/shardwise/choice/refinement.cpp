@@ -61,12 +61,7 @@ std::shared_ptr<Choice> Refinement::better(const ProgramGraph& graph, const std:
   context_.choice = nullptr;
   greedy_choice(program_, CandidateScope::kSuggested, context_, graph.chosen(picks));
   context_.choice->price = prices_.of(*context_.choice);
-  if (!is_better_(context_.choice->price, known.price)) return nullptr;
-  if (!program_.costs.are_times()) return context_.choice;
-  // A schedule takes between the sum, as which everything is priced, and the time with all the overlap that there can be. What
-  // falls by less than the other one rises is no gain: transfers beside products for ones that are waited for.
-  const auto both = [&](const Choice& choice) { return choice.price.ps + prices_.ps_with_overlap(choice); };
-  return both(*context_.choice) < both(known) ? context_.choice : nullptr;
+  return is_better_(context_.choice->price, known.price) ? context_.choice : nullptr;
 }
 
 }  // namespace shardwise

@@ -6,9 +6,9 @@
 //   while (const auto found = refinement.around(*best)) best = found;      // null: it finds none
 //
 // A program that repeats itself is solved with its equal layers as one (solve/folded_graph.h). The graph prices ops alone; a
-// choice counts only if it is cheaper as a whole. By time, it may take no more work, more bytes only where it works less, and
-// must be faster with and without overlap. If the solution is refused, the graph is solved again without the ways that work
-// more than the known ones.
+// choice counts only if it is cheaper as a whole; by time, it may take no more work and hardly more bytes. If that refuses
+// the solution of folded layers, which take little time, they are solved again without the ways that work more than the
+// known ones.
 #pragma once
 
 #include <cstdint>

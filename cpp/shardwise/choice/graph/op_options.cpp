@@ -117,9 +117,6 @@ void OpOptions::add_costs_and_homes(const OpView& op, const Places& places, Opti
       const Costs::Computed computed{op, sharding_rule(op), choice, is_moved, places.is_used};
       cost = program_.costs.compute(computed);
       if (std::isfinite(cost.bytes)) work = program_.costs.compute_price(computed).work;
-    } else if (op.def().traits.elementwise) {
-      const Placement* made = program_.placements.find(choice.results[0]);
-      if (made != nullptr) work = element_count(made->local_shape());
     }
     list.works.push_back(work);
     for (size_t i = 0; i < op.result_count(); ++i) {

@@ -20,7 +20,7 @@ namespace shardwise {
 struct OptionList {
   std::vector<OpChoice> choices;                // the known one first; each can be computed
   std::vector<Cost> costs;                      // of one run, by option
-  std::vector<int64_t> works;                   // operations of one run, by option; elements, if they are few each
+  std::vector<int64_t> works;                   // operations of one run, by option
   std::vector<std::vector<PlacementId>> homes;  // where its results are then: by result, by option
 };
 
