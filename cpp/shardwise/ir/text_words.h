@@ -33,7 +33,7 @@ inline constexpr std::string_view kPartColumns[] = {kLocalBlocks, kOwned, kPlace
 constexpr bool is_part_column(std::string_view name) {
   return std::ranges::find(kPartColumns, name) != std::end(kPartColumns);
 }
-// Of regions: the shardings of the arguments, and those of the results of the op.
+// A region has the shardings of its arguments and of the results of its op.
 inline constexpr std::string_view kInShardings = "in_shardings", kOutShardings = "out_shardings";
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // of XLA; text/gspmd_sharding.h reads it
 

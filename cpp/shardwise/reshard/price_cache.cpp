@@ -9,6 +9,9 @@
 
 namespace shardwise {
 
+namespace {
+
+// The same movement without the dims that are whole before and after it. Other problems stay as they are.
 ReshardProblem without_whole_dims(ReshardProblem problem) {
   // A reduction may scatter a dim that is whole before and after it.
   if (problem.from.unreduced != problem.to.unreduced || is_across_meshes(problem)) return problem;
@@ -32,6 +35,8 @@ ReshardProblem without_whole_dims(ReshardProblem problem) {
   return problem;
 }
 
+}  // namespace
+
 PriceCache::Found PriceCache::price(ReshardProblem problem, HardwarePtr planned_on, HardwarePtr priced_on) {
   Key key{without_whole_dims(std::move(problem)), std::move(planned_on), std::move(priced_on)};
   if (const auto known = prices_.find(key)) return {*known, false};
@@ -43,6 +48,7 @@ PriceCache::Found PriceCache::price(ReshardProblem problem, HardwarePtr planned_
 }
 
 PriceCache& prices_of_process() {
+  // A step of GShard's 1T model on two axes asks for 19,000 prices of about half a KiB.
   static PriceCache cache(32'768);
   return cache;
 }

@@ -44,9 +44,6 @@ class PriceCache {
   RecentlyUsed<Key, ReshardPrice> prices_;
 };
 
-// The same movement without the dims that are whole before and after it. Other problems stay as they are.
-ReshardProblem without_whole_dims(ReshardProblem problem);
-
 PriceCache& prices_of_process();
 
 }  // namespace shardwise

@@ -98,7 +98,7 @@ size_t count_calls(const Module& module) {
   return find_ops(module, [&](OpId id) { return module.op(id).def->is_call(); }).size();
 }
 
-// Of equal calls one is left. If no other one calls the function, its ops take the place of the call, as inline_calls says.
+// Equal calls become one. If nothing else calls the function then, its ops replace the call, as inline_calls says.
 void merge_calls(Module& module, PassContext& context) {
   const size_t before = count_calls(module);
   merge_and_drop(module, context);

@@ -20,7 +20,7 @@
 // The new op has the location and the origin of the old one, and its result the sharding and the origin of the old
 // result.
 //
-// Of equal calls one is left. If it is the only one, the ops of its function replace it (inline_calls.h).
+// Equal calls become one. If it is the only call of its function, the ops of the function replace it (inline_calls.h).
 //
 // Ops without a sharding rule that others make up are replaced by these, which propagation understands: dynamic_* ops
 // by static ones, for example. Nothing is computed here.

@@ -412,8 +412,7 @@ def scale_by_rms(
         return scaled, kind(**counted, nu=nu)
 
     def init(params: Any) -> Any:
-        counted = {"count": first_count()} if bias_correction else {}
-        return kind(**counted, nu=mapped(what, lambda p: full_like(p, initial_scale), params))
+        return kind(**_first_square(what, params, initial_scale, bias_correction))
 
     return GradientTransformation(init, update)
 
@@ -463,11 +462,15 @@ def scale_by_stddev(
         return mapped(what, scaled, updates, corrected["mu"], corrected["nu"]), kind(**counted, **moments)
 
     def init(params: Any) -> Any:
-        counted = {"count": first_count()} if bias_correction else {}
-        nu = mapped(what, lambda p: full_like(p, initial_scale), params)
-        return kind(**counted, mu=zeros(what, params), nu=nu)
+        return kind(**_first_square(what, params, initial_scale, bias_correction), mu=zeros(what, params))
 
     return GradientTransformation(init, update)
+
+
+def _first_square(what: str, params: Any, initial_scale: Any, is_corrected: bool) -> dict[str, Any]:
+    """The average square that a state begins with, and its counter, if it has one."""
+    counted = {"count": first_count()} if is_corrected else {}
+    return {**counted, "nu": mapped(what, lambda p: full_like(p, initial_scale), params)}
 
 
 def _counted(what: str, state: Any, decay: Any, moments: dict[str, Any], is_corrected: bool) -> tuple[Any, Any]:

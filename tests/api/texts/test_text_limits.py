@@ -106,7 +106,7 @@ FOREVER = """
 import signal, sys, time
 import numpy as np, shardwise as sw
 program = sw.parse(open(sys.argv[1]).read()).compile()
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process begins without it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started pytest in the background
 print("runs", flush=True)
 try:
     program.run(np.ones((4, 4), np.float32), faithful=sys.argv[2] == "faithful")

@@ -163,3 +163,32 @@ def test_elementwise_ops_on_one_value_move_it_once(count: int, depth: int, out: 
     specs: Any = {"in_shardings": (ROWS, P()), "out_shardings": [out] * count}
     program = sw.jit(chains, mesh=sw.Mesh({"x": 8}), objective="bytes", **specs).lower(x, x).compile()
     assert program.collectives().total_bytes == 512 * 64 * 4 * 7 // (8 if out == P() else 64)
+
+
+@pytest.mark.parametrize("objective", ["time", "bytes"])
+@pytest.mark.parametrize("split", [ROWS, COLUMNS], ids=str)
+def test_the_order_of_carries_changes_no_bytes(split: P, objective: Any) -> None:
+    """A condition returns a predicate, which is no carry."""
+
+    def received(order: tuple[int, ...]) -> float:
+        def loop(x: Any, w: Any) -> Any:
+            def named(carries: Any) -> list[Any]:
+                return [carries[order.index(i)] for i in range(3)]
+
+            def goes_on(carries: Any) -> Any:
+                _, y, count = named(carries)
+                return np.abs(y).sum() + count < 1000
+
+            def step(carries: Any) -> tuple[Any, ...]:
+                x, y, count = named(carries)
+                made = (x @ w, y + 1, count + 1)
+                return tuple(made[i] for i in order)
+
+            first = (x, x[0], np.float32(0))
+            return named(sw.while_loop(goes_on, step, tuple(first[i] for i in order)))
+
+        x = sw.ShapeDtypeStruct((16, 16), np.float32)
+        jitted = sw.jit(loop, mesh=sw.Mesh({"x": 8}), objective=objective, in_shardings=(split, P()))
+        return jitted.lower(x, x).compile().collectives().total_bytes
+
+    assert received((0, 1, 2)) == received((2, 0, 1)) == received((1, 2, 0)) > 0

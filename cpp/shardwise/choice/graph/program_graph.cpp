@@ -17,7 +17,8 @@ namespace {
 // nothing changes without a gain, and another one for more work.
 constexpr double kPartsOfByte = 64;
 constexpr GraphCost kChange = 1;
-// By time, more options of elementwise ops, which take none of it here, made the schedules of whole layers longer.
+// By time, elementwise ops cost nothing here. More options of them gave plans of equal cost whose schedules were 3 % longer, in
+// steps of GPT and of a decoder that are 4,096 wide.
 constexpr size_t kMostWantedByTime = 1, kMostWantedByBytes = 3;
 
 }  // namespace

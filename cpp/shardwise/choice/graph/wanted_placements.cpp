@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include "shardwise/ops/control/loop_parts.h"
+
 namespace shardwise {
 namespace {
 
@@ -58,7 +60,11 @@ PlacementId WantedPlacements::need(const Use& use) const {
   if (const auto body = bodies_.find(use.region); body != bodies_.end()) {
     return program_.placements.result(*body->second, use.index);
   }
-  return at(known_.ops[program_.module.region(use.region).op.index].results);
+  const OpView owner(program_.module, program_.module.region(use.region).op);
+  const Regions regions = owner.def().regions;
+  // A condition and a combiner return no results of their op.
+  const bool is_body = regions == Regions::kLoop && use.region == loop_parts(owner).body;
+  return is_body || regions == Regions::kBranches ? at(known_.ops[owner.id().index].results) : PlacementId{};
 }
 
 }  // namespace shardwise

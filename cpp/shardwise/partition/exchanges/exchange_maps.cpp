@@ -24,7 +24,7 @@ Span indices_within(const ExchangeSource& source, int64_t low, int64_t high) {
 std::optional<ExchangeSource> composed(const ExchangeSource& outer, const ExchangeTarget& to,
                                        const ExchangeSource& inner) {
   // `outer` must read the tiles that `inner` writes, each element on one device: halos have some on two.
-  // Of these tiles, it may know fewer rows.
+  // It may know fewer rows of these tiles.
   if (to.step != to.rows || outer.axes != to.axes || outer.size > to.size) return std::nullopt;
   // Interior padding (holes 2) of rows 0, 2, 4, … (scale 2) would compose to 2t / 2, which has no holes.
   if (std::gcd(inner.scale, outer.holes) != 1) return std::nullopt;
